@@ -1,0 +1,5 @@
+//! What every room may use: ids as newtypes, the record batch view, exit codes. Pure and synchronous.
+
+pub mod exit;
+pub mod ids;
+pub mod record_batch;

@@ -1,0 +1,1 @@
+//! A view of a record batch (magic 2).

@@ -1,0 +1,2 @@
+//! The real side: glommio.
+pub(super) struct RealEnv;

@@ -1,0 +1,3 @@
+//! The simulated side.
+/// Simulated environment.
+pub struct SimEnv;

@@ -1,0 +1,1 @@
+//! Starts the cores, wires them together, stops them.
