@@ -105,7 +105,7 @@ impl JournalConfig {
             dir,
             shard,
             create: false,
-            segment_bytes: limits::SEGMENT_BYTES,
+            segment_bytes: limits::SEGMENT_BYTES_DEFAULT,
             block_bytes_max: limits::BLOCK_BYTES_MAX,
             block_bytes_hard_max: limits::BLOCK_BYTES_HARD_MAX,
             commit_depth: limits::COMMIT_DEPTH,
