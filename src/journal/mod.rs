@@ -18,7 +18,6 @@
 //!
 //! A journal lives on the core of its shard and never leaves it.
 
-mod batch;
 mod checkpoint;
 mod commit;
 mod error;
