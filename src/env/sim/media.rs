@@ -286,6 +286,23 @@ impl Media {
         Rc::make_mut(&mut dir.visible).remove(name).is_some()
     }
 
+    /// Whether this event, next, would take choices away from a crash (something becomes durable).
+    #[must_use]
+    pub fn settled_by(&self, event: &Event) -> bool {
+        match event {
+            Event::SyncComplete(_) => true,
+            Event::Complete(op) => matches!(
+                self.in_flight.get(op),
+                Some(InFlight::Change(Change::Write { dsync: true, .. }))
+            ),
+            Event::Submit(..)
+            | Event::Fail(..)
+            | Event::SyncSubmit(..)
+            | Event::SyncFail(_)
+            | Event::Mark(_) => false,
+        }
+    }
+
     /// Carries out one event.
     pub fn apply(&mut self, event: &Event) {
         match event {
