@@ -582,3 +582,39 @@ fn planted_bugs_are_off_unless_planted() {
     assert!(!Sim::new(1).plant(Bug::SealMissing).run(ask).value);
     assert!(Sim::new(1).plant(Bug::TicketsOutOfOrder).run(ask).value);
 }
+
+/// A kill is no power cut: the next process sees what was written and not flushed, and a power cut
+/// after it may still take it back, unless the next process flushed.
+#[test]
+fn kill_keeps_volatile_data_volatile() {
+    let run = Sim::new(18).disk(disk_with_file(1)).run(async |env: Env| {
+        let file = env
+            .disk()
+            .open(Path::new(FILE), OpenMode::Write)
+            .await
+            .unwrap();
+        file.write_all_at(filled(1, 7), 0).await.unwrap();
+    });
+    let killed = run.after.killed(&mut fastrand::Rng::with_seed(1));
+    for flush in [false, true] {
+        let next = Sim::new(19)
+            .disk(killed.clone())
+            .run(async move |env: Env| {
+                let file = env
+                    .disk()
+                    .open(Path::new(FILE), OpenMode::Write)
+                    .await
+                    .unwrap();
+                assert_eq!(file.read_at(0, SECTOR_BYTES).await.unwrap()[0], 7);
+                if flush {
+                    file.sync_data().await.unwrap();
+                }
+            });
+        let lost_or_kept = BTreeSet::from([Some(vec![0]), Some(vec![7])]);
+        let kept = BTreeSet::from([Some(vec![7])]);
+        assert_eq!(
+            outcomes(&next, FILE),
+            if flush { kept } else { lost_or_kept }
+        );
+    }
+}
