@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::env::{Env, OpenMode, SharedBuffer};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -458,7 +459,7 @@ async fn busy(env: Env) -> u64 {
         .await
         .unwrap();
     let file = disk.open(Path::new(FILE), OpenMode::Write).await.unwrap();
-    let done = Rc::new(RefCell::new(0u64));
+    let done = Rc::new(Cell::new(0u64));
     for index in 0..16u64 {
         let (env, file, done) = (env.clone(), file.clone(), Rc::clone(&done));
         env.clone().spawn("writer", async move {
@@ -468,15 +469,13 @@ async fn busy(env: Env) -> u64 {
                 .await
                 .unwrap();
             file.sync_data().await.unwrap();
-            let mut done = done.borrow_mut();
-            *done = done.wrapping_mul(31).wrapping_add(index);
+            done.set(done.get().wrapping_mul(31).wrapping_add(index));
         });
     }
     while env.clock().now_ns() < 100_000_000 {
         env.yield_now().await;
     }
-    let order = *done.borrow();
-    order
+    done.get()
 }
 
 /// Ten seeds twice: equal traces, events and results; different seeds differ.
