@@ -25,7 +25,6 @@ pub mod format;
 mod pack;
 mod reader;
 mod recover;
-mod scan;
 mod segment;
 mod space;
 pub mod store;

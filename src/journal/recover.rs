@@ -26,8 +26,8 @@ mod walk;
 
 pub(super) use replay::open;
 pub use report::{Cut, Damage, DamageKind, RecoveryReport};
-pub(super) use scan::Scanner;
-pub(super) use walk::{Step, Walk};
+pub(super) use scan::{ALIGN, Scanned, Scanner};
+pub(super) use walk::{Cursor as WalkCursor, Place as WalkPlace, Step, Walk};
 
 use crate::base::ids::BlockSequence;
 

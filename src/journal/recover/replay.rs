@@ -9,10 +9,10 @@ use crate::env::sim::Bug;
 use crate::env::{Env, File, OpenMode};
 use crate::journal::checkpoint::{self, Checkpoint};
 use crate::journal::commit::{self, Core, DurableEnd, Parts};
-use crate::journal::format::{self, DirectoryEntry, EntryError, EntryKind, SealReason, batch};
+use crate::journal::format::{self, DirectoryEntry, EntryError, EntryKind, SealReason};
 use crate::journal::pack::{Planner, SMALL_BLOCK_BYTES, Tail};
 use crate::journal::segment::{self, FileName, OpenSegment, Segments};
-use crate::journal::space::{SegmentRow, Space};
+use crate::journal::space::Space;
 use crate::journal::{
     EntryView, Extent, JournalConfig, JournalError, StateMachine,
 };
@@ -305,7 +305,11 @@ impl Opening {
     ) -> Result<(), JournalError> {
         for row in &checkpoint.rows {
             let there = self.inventory.segments.get(&row.segment).copied();
-            if there.is_none() && (row.live_bytes > 0 || row.segment >= first) {
+            // Later ones were only begun then; the replay says what became of them.
+            if row.segment > first {
+                continue;
+            }
+            if there.is_none() && (row.live_bytes > 0 || row.segment == first) {
                 let what = "the newest checkpoint knows live records in it";
                 return Err(JournalError::missing(&self.path(row.segment), what));
             }
@@ -313,7 +317,7 @@ impl Opening {
                 continue;
             };
             self.space.insert(*row);
-            if row.live_bytes == 0 || row.segment >= first {
+            if row.live_bytes == 0 || row.segment == first {
                 continue;
             }
             let present = |number: u64| self.inventory.segments.contains_key(&number);
@@ -377,7 +381,7 @@ impl Opening {
         for index in 0..header.entry_count as usize {
             let entry = self.entry(block, index)?;
             let view = commit::view(header, &entry, &block.bytes);
-            let whole = !rotten || is_whole(header, &entry, &block.bytes);
+            let whole = !rotten || block.entry_is_whole(&entry);
             if !whole {
                 concerned = true;
                 self.damaged_entry(block, &entry)?;
@@ -407,7 +411,7 @@ impl Opening {
 
     fn entry(&self, block: &Scanned, index: usize) -> Result<DirectoryEntry, JournalError> {
         let file = self.path(block.segment);
-        format::decode_entry(&block.header, index, &block.bytes).map_err(|error| match error {
+        block.entry(index).map_err(|error| match error {
             EntryError::UnknownKind(kind) => JournalError::Version {
                 file,
                 version: format::FORMAT_VERSION,
@@ -426,20 +430,13 @@ impl Opening {
         block: &Scanned,
         entry: &DirectoryEntry,
     ) -> Result<(), JournalError> {
-        let kind = match entry.kind {
-            EntryKind::Records => DamageKind::Records {
-                partition: entry.partition,
-                base_offset: entry.base_offset,
-                record_count: entry.record_count,
-            },
-            kind if kind.is_internal() => DamageKind::Bookkeeping,
-            kind => {
-                // Going on without it would show a state that never was.
-                let what = format!("an acknowledged entry of kind {kind:?} is damaged");
-                let file = self.path(block.segment);
-                return Err(JournalError::corrupt(&file, block.header.position, what));
-            }
-        };
+        let kind = DamageKind::of(entry);
+        if kind == DamageKind::State {
+            // Going on without it would show a state that never was.
+            let what = format!("an acknowledged entry of kind {:?} is damaged", entry.kind);
+            let file = self.path(block.segment);
+            return Err(JournalError::corrupt(&file, block.header.position, what));
+        }
         self.note_damage(block, kind, "an acknowledged block's body is damaged");
         Ok(())
     }
@@ -475,13 +472,7 @@ impl Opening {
     /// Acknowledged blocks are gone: the shard is told that nobody knows whose records they held.
     fn lose(&mut self, lost: &Lost, walk: &Walk) {
         let segment = lost.from.0 / self.config.segment_bytes;
-        let kind = match lost.only_mark {
-            true => DamageKind::Bookkeeping,
-            false => DamageKind::Blocks {
-                first: lost.first,
-                last: lost.last,
-            },
-        };
+        let kind = lost.damage_kind();
         self.report.damaged(Damage {
             file: self.path(segment),
             position: lost.from,
@@ -708,17 +699,6 @@ impl Opening {
         assert!(planner.is_idle());
         Ok(())
     }
-}
-
-/// Whether an entry of a rotten block is what was written.
-fn is_whole(header: &format::Header, entry: &DirectoryEntry, bytes: &[u8]) -> bool {
-    let start = header.header_len as usize + entry.body_offset as usize;
-    let body = &bytes[start..start + entry.body_len as usize];
-    if entry.kind != EntryKind::Records {
-        return crc32c::crc32c(body) == entry.body_crc;
-    }
-    let next = Offset(entry.base_offset.0 + i64::from(entry.record_count));
-    batch::check(body, entry.base_offset, entry.leader_epoch) == Ok(next)
 }
 
 /// Zeroes the sectors of a range that are not zero, and flushes.

@@ -2,6 +2,7 @@
 
 use super::CutReason;
 use crate::base::ids::{BlockSequence, Offset, Position, TopicPartition};
+use crate::journal::format::{DirectoryEntry, EntryKind};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,6 +45,21 @@ pub enum DamageKind {
     Bookkeeping,
     /// A whole file: of the wrong length, or of unknown identity.
     File,
+}
+
+impl DamageKind {
+    /// What is lost with an entry.
+    pub(in crate::journal) fn of(entry: &DirectoryEntry) -> DamageKind {
+        match entry.kind {
+            EntryKind::Records => DamageKind::Records {
+                partition: entry.partition,
+                base_offset: entry.base_offset,
+                record_count: entry.record_count,
+            },
+            kind if kind.is_internal() => DamageKind::Bookkeeping,
+            _ => DamageKind::State,
+        }
+    }
 }
 
 /// One damaged place.

@@ -2,11 +2,13 @@
 //! Nothing is believed here but a header's own checksum and its identity: shard, position,
 //! incarnation. Whether a block is the *next* one is for `walk` to say.
 
-use super::super::format::{self, Header, HeaderError, SegmentMark, get_u64};
+use super::super::format::{
+    self, DirectoryEntry, EntryError, EntryKind, Header, HeaderError, SegmentMark, batch, get_u64,
+};
 use super::super::reader::read_tolerant;
 use super::super::segment::segment_path;
 use super::super::{JournalConfig, JournalError};
-use crate::base::ids::Position;
+use crate::base::ids::{Offset, Position};
 use crate::env::sim::Bug;
 use crate::env::{Env, File, OpenMode, SharedBuffer};
 use crate::limits::{BLOCK_ALIGN, SCAN_BYTES};
@@ -25,6 +27,24 @@ pub(in crate::journal) struct Scanned {
     pub bytes: SharedBuffer,
     /// Whether the bodies are what was written.
     pub payload_valid: bool,
+}
+
+impl Scanned {
+    /// Record `index` of its directory.
+    pub(in crate::journal) fn entry(&self, index: usize) -> Result<DirectoryEntry, EntryError> {
+        format::decode_entry(&self.header, index, &self.bytes)
+    }
+
+    /// Whether an entry is what was written, by its own checksum.
+    pub(in crate::journal) fn entry_is_whole(&self, entry: &DirectoryEntry) -> bool {
+        let start = self.header.header_len as usize + entry.body_offset as usize;
+        let body = &self.bytes[start..start + entry.body_len as usize];
+        if entry.kind != EntryKind::Records {
+            return crc32c::crc32c(body) == entry.body_crc;
+        }
+        let next = Offset(entry.base_offset.0 + i64::from(entry.record_count));
+        batch::check(body, entry.base_offset, entry.leader_epoch) == Ok(next)
+    }
 }
 
 /// What the first block of a segment says about it.
@@ -278,9 +298,9 @@ pub(in crate::journal) fn mark_of(block: &Scanned) -> Option<SegmentMark> {
     if !block.payload_valid || block.header.entry_count != 1 {
         return None;
     }
-    let entry = format::decode_entry(&block.header, 0, &block.bytes).ok()?;
+    let entry = block.entry(0).ok()?;
     let start = block.header.header_len as usize + entry.body_offset as usize;
     let body = &block.bytes[start..start + entry.body_len as usize];
-    let is_mark = entry.kind == format::EntryKind::SegmentMark;
+    let is_mark = entry.kind == EntryKind::SegmentMark;
     is_mark.then(|| SegmentMark::decode(body)).flatten()
 }

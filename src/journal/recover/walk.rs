@@ -2,7 +2,7 @@
 //! there; then on to what follows it, and the verdict.
 
 use super::scan::{ALIGN, Identity, Scanned, Scanner, mark_of};
-use super::{CutReason, Evidence, Verdict, decide};
+use super::{CutReason, DamageKind, Evidence, Verdict, decide};
 use crate::base::ids::{BlockSequence, Position};
 use crate::env::sim::Bug;
 use crate::journal::JournalError;
@@ -50,6 +50,19 @@ pub(in crate::journal) struct Lost {
     pub only_mark: bool,
 }
 
+impl Lost {
+    /// What is lost.
+    pub(in crate::journal) fn damage_kind(&self) -> DamageKind {
+        match self.only_mark {
+            true => DamageKind::Bookkeeping,
+            false => DamageKind::Blocks {
+                first: self.first,
+                last: self.last,
+            },
+        }
+    }
+}
+
 /// One step of the walk.
 #[derive(Debug)]
 pub(in crate::journal) enum Step {
@@ -95,6 +108,12 @@ impl Walk {
             journal,
             present,
         }
+    }
+
+    /// Segment and offset of the next block.
+    pub(in crate::journal) fn place(&self) -> (u64, u64) {
+        let first = *self.present.first().expect("a walk has files");
+        self.cursor.place.map_or((first, 0), |place| (place.segment, place.offset))
     }
 
     /// Most bytes that one crash can have torn.
