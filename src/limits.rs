@@ -79,6 +79,25 @@ limits! {
     /// Room a frame needs beside its one largest batch (header, topic name, partition), in bytes.
     pub const FRAME_OVERHEAD_BYTES_MAX: usize = 64 << 10;
 
+    /// Most elements of one array in a request. Kafka allows 1,000,000.
+    pub const ARRAY_ELEMENTS_MAX: usize = 100_000;
+    /// Most tagged fields of one structure. Kafka allows 10,000.
+    pub const TAGGED_FIELDS_MAX: usize = 1_000;
+    /// Longest body, in bytes, of a request to an API that is not served whose topics or groups are
+    /// mirrored in the refusal: the generated decoder takes up to 64 times that on the heap, and the
+    /// rule for decoding n bytes is 2n + 64 KiB.
+    pub const REFUSAL_BODY_BYTES_MAX: usize = 1_024;
+    /// Most bytes one batch may decompress to.
+    pub const DECOMPRESSED_BYTES_MAX: usize = 16 << 20;
+    /// Most bytes one compressed byte may become, once `DECOMPRESSED_BYTES_FREE` is exceeded.
+    pub const DECOMPRESSION_RATIO_MAX: usize = 256;
+    /// Bytes a batch may decompress to whatever its ratio: honest batches of equal records compress a
+    /// thousandfold.
+    pub const DECOMPRESSED_BYTES_FREE: usize = 1 << 20;
+    /// Largest zstd window accepted, as a power of two: a frame that asks for more is refused before
+    /// the decoder allocates it.
+    pub const ZSTD_WINDOW_LOG_MAX: u32 = 24;
+
     // Process.
 
     /// Shards of one store; the number is written on disk as a `u16`.
@@ -98,9 +117,11 @@ limits! {
     pub const MEMORY_BYTES_DEFAULT_MAX: u64 = 1 << 30;
     /// Share of the host's (or control group's) memory that the default budget takes, in percent.
     pub const MEMORY_HOST_PERCENT: u64 = 25;
-    /// Share of the budget beside its fixed part for requests that are read and not yet answered, in percent.
+    /// Share of the budget, beside its fixed part, for requests that are read and not yet answered,
+    /// in percent.
     pub const MEMORY_REQUEST_PERCENT: u64 = 40;
-    /// Share of the budget beside its fixed part for fetch responses that are not yet sent, in percent.
+    /// Share of the budget, beside its fixed part, for fetch responses that are not yet sent, in
+    /// percent.
     pub const MEMORY_FETCH_PERCENT: u64 = 30;
     /// Fixed part of the process, in bytes: program, allocator, catalogue, threads.
     pub const MEMORY_PROCESS_BYTES: u64 = 24 << 20;
