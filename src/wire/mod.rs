@@ -23,6 +23,9 @@ pub mod response;
 pub mod schema;
 pub mod versions;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::ErrorCode;
 pub use header::RequestHeader;
 pub use request::Request;

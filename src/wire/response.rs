@@ -99,11 +99,7 @@ pub fn encode(
 ///
 /// # Errors
 /// The frame is malformed, or the API or version is not one this codec knows.
-pub fn decode(
-    api_key: i16,
-    version: i16,
-    frame: &Bytes,
-) -> Result<(i32, Response), DecodeError> {
+pub fn decode(api_key: i16, version: i16, frame: &Bytes) -> Result<(i32, Response), DecodeError> {
     let range = versions::served(api_key);
     if !range.is_some_and(|range| (range.min..=range.max).contains(&version)) {
         return Err(DecodeError::UnsupportedVersion { api_key, version });
