@@ -68,6 +68,31 @@ limits! {
     pub const COMMIT_DEPTH: usize = 4;
     /// Default length of a journal segment file, in bytes.
     pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
+    /// Largest journal block whatever its content, in bytes: one whole frame of record batches and what
+    /// the block adds (header, directory, padding).
+    pub const BLOCK_BYTES_HARD_MAX: usize = FRAME_BYTES_MAX + (64 << 10);
+    /// Most entries in one journal block.
+    pub const BLOCK_ENTRIES_MAX: usize = 8192;
+    /// Spare segments kept ready; more are removed.
+    pub const SPARE_SEGMENTS_MAX: usize = 2;
+    /// An idle journal seals its last block after this many milliseconds.
+    pub const IDLE_SEAL_MS: u64 = 50;
+    /// Recent blocks kept in memory per journal, in bytes.
+    pub const JOURNAL_CACHE_BYTES_MAX: usize = 64 << 20;
+    /// Bytes staged but not yet packed into a block, per journal, before producers wait.
+    pub const STAGED_BYTES_MAX: usize = 32 << 20;
+    /// Largest checkpoint file, in bytes.
+    pub const CHECKPOINT_BYTES_MAX: usize = 1 << 30;
+    /// Sealed segments kept open for reading, per journal.
+    pub const READ_FILES_MAX: usize = 64;
+    /// Neighbouring extents are read together up to this many bytes.
+    pub const READ_MERGE_BYTES_MAX: usize = 1 << 20;
+    /// Recovery reads ahead this many bytes at a time.
+    pub const SCAN_BYTES: usize = 1 << 20;
+    /// Recovery reports kept in a shard's folder; older ones are removed.
+    pub const RECOVERY_REPORTS_MAX: usize = 16;
+    /// Damaged places listed one by one in a report; the rest are only counted.
+    pub const DAMAGE_LISTED_MAX: usize = 1000;
 
     // Wire.
 
@@ -154,6 +179,9 @@ const _: () = assert!(MESSAGE_BYTES_MAX_DEFAULT + FRAME_OVERHEAD_BYTES_MAX <= FR
 const _: () = assert!(BLOCK_BYTES_MAX.is_multiple_of(BLOCK_ALIGN));
 const _: () = assert!(SEGMENT_BYTES_DEFAULT.is_multiple_of(BLOCK_ALIGN as u64));
 const _: () = assert!(MEMORY_REQUEST_PERCENT + MEMORY_FETCH_PERCENT < 100);
+const _: () = assert!(SEGMENT_BYTES_DEFAULT >= 2 * BLOCK_BYTES_HARD_MAX as u64);
+const _: () = assert!(BLOCK_BYTES_HARD_MAX.is_multiple_of(BLOCK_ALIGN));
+const _: () = assert!(BLOCK_BYTES_MAX <= BLOCK_BYTES_HARD_MAX);
 
 #[cfg(test)]
 mod tests {
