@@ -147,7 +147,7 @@ async function run(bootstrap, records, compression, idempotent) {
     laps.push(`${what} ${((Date.now() - last) / 1000).toFixed(1)} s`)
     last = Date.now()
   }
-  const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.ERROR, clientId: 'suite' })
+  const kafka = new Kafka({ brokers: bootstrap.split(','), logLevel: logLevel.ERROR, clientId: 'suite' })
   const topic = `kafkajs-${crypto.randomUUID().slice(0, 8)}`
   const admin = kafka.admin()
   await admin.connect()
