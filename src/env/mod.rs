@@ -7,6 +7,7 @@
 pub mod buffer;
 pub mod clock;
 pub mod disk;
+pub mod net;
 mod real;
 pub mod sim;
 

@@ -76,7 +76,7 @@ pub async fn serve(session: Session, conn: Conn) {
     let writing = {
         let (replies, metrics) = (replies.clone(), session.metrics());
         let clock = session.router.env.clock();
-        let sent = move |bytes: usize| metrics.groups.requests.outbound.add(bytes as u64);
+        let sent = move |bytes: usize| metrics.requests.outbound.add(bytes as u64);
         write_replies(replies, output.clone(), clock, sent)
     };
     let (finished, writer_finished) = flume::bounded::<WriteEnd>(1);
@@ -98,7 +98,7 @@ pub async fn serve(session: Session, conn: Conn) {
 
 fn note_end(session: &Session, end: End, write_end: WriteEnd) {
     let metrics = session.metrics();
-    let connections = &metrics.groups.connections;
+    let connections = &metrics.connections;
     match end {
         End::Idle => connections.closed_idle.inc(),
         End::SlowBody => connections.closed_slow_body.inc(),
@@ -126,7 +126,7 @@ async fn read_requests(session: &Session, inbound: &mut Inbound, replies: &Repli
             Ok(read) => read,
             Err(end) => return end,
         };
-        session.metrics().groups.requests.inbound.add((PREFIX_BYTES + length) as u64);
+        session.metrics().requests.inbound.add((PREFIX_BYTES + length) as u64);
         match start(session, frame).await {
             Some(reply) => replies.push(reply, units),
             None => return End::Protocol,
@@ -198,7 +198,7 @@ async fn read_body(
 /// Decodes a frame and starts its request; `None` if it is no request at all.
 async fn start(session: &Session, frame: Bytes) -> Option<Reply> {
     let (header, body) = RequestHeader::decode(&frame).ok()?;
-    session.metrics().groups.requests.received.inc(header.api_key);
+    session.metrics().requests.received.inc(header.api_key);
     if !versions::support(header.api_key, header.api_version).is_served() {
         return match refusal::refuse(&header, &body) {
             refusal::Refusal::Answer(answer) => Some(Reply::Now(answer.into())),

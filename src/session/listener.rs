@@ -70,7 +70,7 @@ pub async fn accept(session: Session, listener: Listener, limits: ConnectionLimi
             clock.sleep(Duration::from_nanos(next_ns - now_ns)).await;
         }
         let metrics = session.metrics();
-        let connections = &metrics.groups.connections;
+        let connections = &metrics.connections;
         let address = conn.peer().ip();
         if open.total.get() >= limits.total_max {
             connections.refused_total_limit.inc();
@@ -81,18 +81,14 @@ pub async fn accept(session: Session, listener: Listener, limits: ConnectionLimi
             connections.refused_address_limit.inc();
             continue;
         }
-        connections.accepted.inc();
-        connections.open.add(1);
         open.enter(address);
-        session.enter(&conn);
+        let id = session.enter(&conn);
         let (session, open) = (session.clone(), Rc::clone(&open));
         let env = session.router.env.clone();
         env.spawn("connection", async move {
-            let id = conn.id();
             connection::serve(session.clone(), conn).await;
             session.leave(id);
             open.leave(address);
-            session.metrics().groups.connections.open.sub(1);
         });
     }
 }
