@@ -94,6 +94,31 @@ limits! {
     /// Damaged places listed one by one in a report; the rest are only counted.
     pub const DAMAGE_LISTED_MAX: usize = 1000;
 
+    // Executors and the disk door.
+
+    /// Bytes of zeros written at once while a segment is prepared; foreground work goes in between.
+    pub const ZERO_SLICE_BYTES: usize = 256 << 10;
+    /// How often a short write is continued before it counts as failed.
+    pub const SHORT_WRITES_MAX: usize = 64;
+    /// Milliseconds between the heartbeats of an executor. Four wake-ups a second do not show.
+    pub const HEARTBEAT_MS: u64 = 250;
+    /// Milliseconds between the watchdog's looks; longer than two heartbeats may be late together.
+    pub const WATCHDOG_CHECK_MS: u64 = 500;
+    /// Entries of each ring. Deeper ones are charged to the locked memory of the user.
+    pub const RING_DEPTH: usize = 128;
+    /// Buffer memory of each executor that is registered with its rings, in bytes.
+    pub const IO_MEMORY_BYTES: usize = 2 << 20;
+    /// Microseconds an executor polls before it sleeps. Longer starves the kernel's flush workers,
+    /// which run on the same CPU.
+    pub const SPIN_BEFORE_PARK_US: u64 = 20;
+    /// Threads for blocking calls, per executor. One alone would let a slow `unlink` delay an `open`.
+    pub const BLOCKING_THREADS: usize = 2;
+    /// Milliseconds for which the start of an executor is tried again when the kernel has no memory to
+    /// lock: rings of a process that just ended stay charged for a moment.
+    pub const EXECUTOR_RETRY_MS_MAX: u64 = 3_000;
+    /// Milliseconds between such tries.
+    pub const EXECUTOR_RETRY_PAUSE_MS: u64 = 100;
+
     // Wire.
 
     /// Largest Kafka frame, in bytes, without its length prefix.
@@ -206,7 +231,7 @@ limits! {
     /// Ready answers written together, at most about.
     pub const REPLY_COALESCE_BYTES: usize = 256 << 10;
     /// How long a client may leave its answers unread.
-    pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+    pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
     /// How often a stopping core looks whether its connections are closed.
     pub const DRAIN_POLL: Duration = Duration::from_millis(5);
     /// Topics one Metadata request may make.
@@ -222,6 +247,8 @@ limits! {
     pub const POISON_GRACE: Duration = Duration::from_millis(200);
     /// How often figures that are read from elsewhere are brought up to date.
     pub const METRICS_TICK: Duration = Duration::from_millis(500);
+    /// Connections the kernel completes and keeps until they are accepted, per listener.
+    pub const LISTEN_BACKLOG: u32 = 4_096;
     /// HTTP connections at once.
     pub const HTTP_CONNECTIONS_MAX: usize = 64;
     /// How long one HTTP connection may last.

@@ -2,17 +2,17 @@
 //! waits for the main thread's command, so that all cores take it together.
 
 use super::http;
-use super::prepare::{Sockets, StoreFacts};
+use super::prepare::{Sockets, StartError, StoreFacts};
 use crate::base::exit::ExitCode;
 use crate::base::ids::{CoreId, ShardId};
 use crate::config::{CommitMode, Loaded};
-use crate::env::net::Listener;
+use crate::env::net::ListenerStop;
 use crate::env::process;
 use crate::env::real::executor::Core;
 use crate::env::real::{ring, watchdog};
 use crate::journal::{self, JournalConfig, JournalError, RecoveryReport};
 use crate::limits::{
-    BLOCK_BYTES_HARD_MAX, METRICS_TICK, POISON_GRACE, STAGED_BYTES_MAX,
+    BLOCK_BYTES_HARD_MAX, LISTEN_BACKLOG, METRICS_TICK, POISON_GRACE, STAGED_BYTES_MAX,
 };
 use crate::metrics::CoreMetrics;
 use crate::router::control::ControlRequest;
@@ -45,8 +45,8 @@ pub enum CoreReport {
     Opened(Vec<(ShardId, RecoveryReport)>),
     /// The command is done.
     Done,
-    /// A journal could not be opened or closed.
-    Failed(JournalError),
+    /// A journal could not be opened or closed, or the address is taken after all.
+    Failed(StartError),
 }
 
 /// What every core is given; each takes its own place in the lists.
@@ -84,7 +84,7 @@ pub async fn live(core: Core, seat: CoreSeat) {
             shards
         }
         Err(error) => {
-            let _ = seat.report.send(CoreReport::Failed(error));
+            let _ = seat.report.send(CoreReport::Failed(StartError::from_journal(error)));
             return;
         }
     };
@@ -106,11 +106,20 @@ pub async fn live(core: Core, seat: CoreSeat) {
             Command::Wire => wire(&core, &seat, &router, &session, &shards),
             Command::Publish if core.index == 0 => router.publish().await,
             Command::Publish => {}
-            Command::Listen => listeners = listen(&core, &seat, &session),
+            Command::Listen => match listen(&core, &seat, &session) {
+                Ok(stops) => listeners = stops,
+                Err(error) => {
+                    let error = StartError::Configuration(error.to_string());
+                    let _ = seat.report.send(CoreReport::Failed(error));
+                    continue;
+                }
+            },
             Command::Drain => drain(&session, &listeners).await,
             Command::Close => {
-                let outcome = close_shards(&shards).await;
-                let _ = seat.report.send(outcome.map_or_else(CoreReport::Failed, |()| CoreReport::Done));
+                let _ = seat.report.send(match close_shards(&shards).await {
+                    Ok(()) => CoreReport::Done,
+                    Err(error) => CoreReport::Failed(StartError::from_journal(error)),
+                });
                 return;
             }
         }
@@ -209,30 +218,34 @@ async fn tick(env: crate::env::Env, session: Session) {
     }
 }
 
-fn listen(core: &Core, seat: &CoreSeat, session: &Session) -> Vec<Listener> {
+fn listen(
+    core: &Core,
+    seat: &CoreSeat,
+    session: &Session,
+) -> Result<Vec<ListenerStop>, std::io::Error> {
     let config = &seat.loaded.config;
-    let mut listeners = Vec::new();
-    if let Some(socket) = seat.sockets.kafka.get(core.index) {
-        let listener = socket.listen();
+    let mut stops = Vec::new();
+    if let Some(socket) = seat.sockets.take_kafka(core.index) {
+        let listener = socket.listen(LISTEN_BACKLOG)?;
         let endpoints = seat.layout.endpoints.len();
         let limits = ConnectionLimits {
             total_max: (config.max_connections as usize).div_ceil(endpoints),
             address_max: (config.max_connections_per_ip as usize).div_ceil(endpoints),
             rate_max: u64::from(config.accept_rate_max),
         };
-        core.env.spawn("listener", accept(session.clone(), listener.clone(), limits));
-        listeners.push(listener);
+        stops.push(listener.stopper());
+        core.env.spawn("listener", accept(session.clone(), listener, limits));
     }
-    if core.index == 0 {
-        let listener = seat.sockets.http.listen();
-        core.env.spawn("http", http::accept(session.clone(), listener.clone(), seat.loaded.memory));
-        listeners.push(listener);
+    if let Some(socket) = seat.sockets.take_http(core.index) {
+        let listener = socket.listen(LISTEN_BACKLOG)?;
+        stops.push(listener.stopper());
+        core.env.spawn("http", http::accept(session.clone(), listener, seat.loaded.memory));
     }
-    listeners
+    Ok(stops)
 }
 
 /// Accepts no more, reads no more, and waits until every request that was read is answered.
-async fn drain(session: &Session, listeners: &[Listener]) {
+async fn drain(session: &Session, listeners: &[ListenerStop]) {
     session.stop();
     for listener in listeners {
         listener.stop();

@@ -1,17 +1,15 @@
 //! The HTTP listener on core 0: /healthz, /readyz, /metrics (Prometheus), /dump (JSON).
 //!
-//! hyper speaks the protocol; this file is the routes and the adapter from our connection to hyper's
-//! traits. Request heads are bounded by hyper's buffer limit, bodies are not read at all.
+//! hyper speaks the protocol; this file is the routes. Request heads are bounded by hyper's buffer limit, bodies are not read at all.
 
 use crate::config::MemoryBudget;
-use crate::env::net::{Conn, Listener};
+use crate::env::net::Listener;
 use crate::env::process;
 use crate::env::real::ring;
 use crate::limits::{HTTP_CONNECTIONS_MAX, HTTP_DEADLINE, HTTP_HEAD_BYTES_MAX};
 use crate::metrics::{CONTENT_TYPE, Dump};
 use crate::session::Session;
 use bytes::Bytes;
-use futures_lite::{AsyncRead, AsyncWrite};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE as CONTENT_TYPE_HEADER;
@@ -20,20 +18,17 @@ use serde_json::json;
 use hyper::{Method, Request, Response, StatusCode};
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// Accepts and serves HTTP connections until the listener is stopped.
-pub async fn accept(session: Session, listener: Listener, memory: MemoryBudget) {
+pub async fn accept(session: Session, mut listener: Listener, memory: MemoryBudget) {
     let open = Rc::new(Cell::new(0usize));
     let clock = session.router.env.clock();
     loop {
         let conn = match listener.accept().await {
-            Ok(conn) => conn,
-            Err(_) if session.stopping() => return,
+            Ok(Some(conn)) => conn,
+            Ok(None) => return,
             Err(error) => {
                 tracing::warn!(%error, "an HTTP connection could not be accepted");
                 clock.sleep(Duration::from_millis(10)).await;
@@ -51,7 +46,7 @@ pub async fn accept(session: Session, listener: Listener, memory: MemoryBudget) 
             let serving = hyper::server::conn::http1::Builder::new()
                 .max_buf_size(HTTP_HEAD_BYTES_MAX)
                 .keep_alive(true)
-                .serve_connection(HyperConn(conn), service);
+                .serve_connection(conn, service);
             // A connection that dawdles is closed; scrapers come again.
             if let Some(Err(error)) = clock.deadline(HTTP_DEADLINE, serving).await {
                 tracing::debug!(%error, "an HTTP connection failed");
@@ -129,40 +124,4 @@ fn typed(content_type: &'static str, body: String) -> Response<Full<Bytes>> {
     let value = hyper::header::HeaderValue::from_static(content_type);
     response.headers_mut().insert(CONTENT_TYPE_HEADER, value);
     response
-}
-
-/// Our connection as hyper wants it.
-struct HyperConn(Conn);
-
-impl hyper::rt::Read for HyperConn {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        mut cursor: hyper::rt::ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        // Through a small buffer of our own: filling hyper's uninitialised one would need `unsafe`.
-        let mut buffer = [0u8; 4096];
-        let room = cursor.remaining().min(buffer.len());
-        let read = ready!(Pin::new(&mut self.0).poll_read(context, &mut buffer[..room]))?;
-        cursor.put_slice(&buffer[..read]);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl hyper::rt::Write for HyperConn {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_close(context)
-    }
 }

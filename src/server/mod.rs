@@ -71,7 +71,7 @@ impl Conductor {
         while reports.len() < self.commands.len() {
             let left_ns = deadline_ns.saturating_sub(process::monotonic_ns());
             match self.reports.recv_timeout(Duration::from_nanos(left_ns)) {
-                Ok(CoreReport::Failed(error)) => return Err(StartError::from_journal(error)),
+                Ok(CoreReport::Failed(error)) => return Err(error),
                 Ok(report) => reports.push(report),
                 Err(_) => return Err(StartError::Host("a core did not answer in time".into())),
             }

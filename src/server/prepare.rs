@@ -6,7 +6,7 @@
 use crate::base::exit::ExitCode;
 use crate::base::ids::ShardId;
 use crate::config::Loaded;
-use crate::env::net::Bound;
+use crate::env::net::{self, BoundSocket};
 use crate::env::process::{self, DataLock, LockError};
 use crate::env::real::executor::run_one;
 use crate::env::real::preflight;
@@ -16,7 +16,6 @@ use crate::router::Layout;
 use crate::router::layout::Endpoint;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Why the broker does not start, or ends. The text is for a person: what, where, what to do.
 #[derive(Debug)]
@@ -86,26 +85,36 @@ impl StoreFacts {
     }
 }
 
-/// The bound sockets; they listen when recovery is over.
+/// The bound sockets; they listen when recovery is over. Each is taken once, by the core it is for.
 #[derive(Clone)]
 pub struct Sockets {
-    /// One an endpoint.
-    pub kafka: Vec<Arc<Bound>>,
-    /// The HTTP listener.
-    pub http: Arc<Bound>,
+    kafka: Vec<(SocketAddr, flume::Receiver<BoundSocket>)>,
+    http: (SocketAddr, flume::Receiver<BoundSocket>),
 }
 
 impl Sockets {
     /// Addresses of the endpoints as text.
     #[must_use]
     pub fn kafka_addresses(&self) -> Vec<String> {
-        self.kafka.iter().map(|bound| bound.address().to_string()).collect()
+        self.kafka.iter().map(|(address, _)| address.to_string()).collect()
     }
 
     /// Address of the HTTP listener as text.
     #[must_use]
     pub fn http_address(&self) -> String {
-        self.http.address().to_string()
+        self.http.0.to_string()
+    }
+
+    /// The endpoint of a core, if it has one.
+    #[must_use]
+    pub fn take_kafka(&self, core: usize) -> Option<BoundSocket> {
+        self.kafka.get(core).and_then(|(_, socket)| socket.try_recv().ok())
+    }
+
+    /// The HTTP socket, for core 0.
+    #[must_use]
+    pub fn take_http(&self, core: usize) -> Option<BoundSocket> {
+        (core == 0).then(|| self.http.1.try_recv().ok()).flatten()
     }
 }
 
@@ -155,10 +164,20 @@ fn bind(loaded: &Loaded) -> Result<Sockets, StartError> {
             let port = usize::from(address.port()) + index;
             address.set_port(u16::try_from(port).expect("the configuration was validated"));
         }
-        kafka.push(Arc::new(Bound::bind(address).map_err(taken)?));
+        kafka.push(bind_one(address).map_err(taken)?);
     }
-    let http = Arc::new(Bound::bind(config.http).map_err(taken)?);
+    let http = bind_one(config.http).map_err(taken)?;
     Ok(Sockets { kafka, http })
+}
+
+fn bind_one(
+    address: SocketAddr,
+) -> Result<(SocketAddr, flume::Receiver<BoundSocket>), std::io::Error> {
+    let socket = net::bind(&address.to_string())?;
+    let address = socket.address();
+    let (give, take) = flume::bounded(1);
+    give.send(socket).expect("the receiver is alive");
+    Ok((address, take))
 }
 
 /// The data directory as an absolute path; made if it may be.
@@ -200,12 +219,9 @@ fn open_store(loaded: &Loaded, dir: &Path) -> Result<StoreFacts, StartError> {
 
 fn layout(loaded: &Loaded, sockets: &Sockets, store: &StoreFacts) -> Layout {
     let config = &loaded.config;
-    let endpoints = sockets.kafka.iter().map(|bound| {
-        let address = bound.address();
-        Endpoint {
-            host: config.advertised_host.clone().unwrap_or_else(|| address.ip().to_string()),
-            port: address.port(),
-        }
+    let endpoints = sockets.kafka.iter().map(|(address, _)| Endpoint {
+        host: config.advertised_host.clone().unwrap_or_else(|| address.ip().to_string()),
+        port: address.port(),
     });
     Layout {
         host_id: i32::from(config.host_id),

@@ -48,17 +48,17 @@ impl Open {
 }
 
 /// Accepts and serves connections until the listener is stopped.
-pub async fn accept(session: Session, listener: Listener, limits: ConnectionLimits) {
+pub async fn accept(session: Session, mut listener: Listener, limits: ConnectionLimits) {
     let open = Rc::new(Open::default());
     let clock = session.router.env.clock();
     let gap_ns = 1_000_000_000 / limits.rate_max;
     let mut next_ns = clock.now_ns();
     loop {
         let conn = match listener.accept().await {
-            Ok(conn) => conn,
-            Err(_) if session.stopping() => return,
+            Ok(Some(conn)) => conn,
+            Ok(None) => return,
             Err(error) => {
-                // Out of descriptors, or the peer left between: neither may end the loop.
+                // Out of descriptors, most likely: that may not end the loop.
                 tracing::warn!(%error, "a connection could not be accepted");
                 clock.sleep(Duration::from_millis(10)).await;
                 continue;

@@ -12,7 +12,7 @@ pub mod listener;
 pub mod replies;
 
 use crate::config::{Config, MemoryBudget};
-use crate::env::net::{Conn, ReadStop};
+use crate::env::net::{Conn, ConnControl};
 use crate::limits::{DRAIN_POLL, SMALL_REQUESTS_PERCENT};
 use crate::metrics::CoreMetrics;
 use crate::router::Router;
@@ -43,7 +43,7 @@ pub struct Inner {
     /// Memory for fetch answers.
     pub fetches: MemoryPool,
     stopping: Cell<bool>,
-    open: RefCell<HashMap<u64, ReadStop>>,
+    open: RefCell<HashMap<u64, ConnControl>>,
     next_connection: Cell<u64>,
 }
 
@@ -124,8 +124,8 @@ impl Session {
     /// Begins the stop: every connection's reading ends, what was read is still answered.
     pub fn stop(&self) {
         self.stopping.set(true);
-        for reading in self.open.borrow().values() {
-            reading.stop();
+        for control in self.open.borrow().values() {
+            control.stop_reading();
         }
     }
 
@@ -140,7 +140,7 @@ impl Session {
     fn enter(&self, conn: &Conn) -> u64 {
         let id = self.next_connection.get();
         self.next_connection.set(id + 1);
-        self.open.borrow_mut().insert(id, conn.read_stop());
+        self.open.borrow_mut().insert(id, conn.control());
         self.metrics().connections.accepted.inc();
         self.metrics().connections.open.add(1);
         id
