@@ -20,6 +20,8 @@ pub const TAGGED_FIELDS_MAX: usize = 1_000;
 /// mirrored in the refusal: the generated decoder takes up to 64 times that on the heap, and the
 /// rule for decoding n bytes is 2n + 64 KiB.
 pub const REFUSAL_BODY_BYTES_MAX: usize = 1_024;
+/// Most partitions of a Produce request of an old version that are refused one by one.
+pub const REFUSAL_PARTITIONS_MAX: usize = 256;
 /// Most bytes one batch may decompress to.
 pub const DECOMPRESSED_BYTES_MAX: usize = 16 << 20;
 /// Most bytes one compressed byte may become, once [`DECOMPRESSED_BYTES_FREE`] is exceeded.
