@@ -98,6 +98,8 @@ limits! {
 
     /// Bytes of zeros written at once while a segment is prepared; foreground work goes in between.
     pub const ZERO_SLICE_BYTES: usize = 256 << 10;
+    /// Bytes of memory that glommio insists may be locked, for root too.
+    pub const LOCKED_MEMORY_BYTES_MIN: u64 = 512 << 10;
     /// How often a short write is continued before it counts as failed.
     pub const SHORT_WRITES_MAX: usize = 64;
     /// Milliseconds between the heartbeats of an executor. Four wake-ups a second do not show.
@@ -255,6 +257,11 @@ limits! {
     pub const HTTP_DEADLINE: Duration = Duration::from_secs(60);
     /// Largest head of an HTTP request, in bytes.
     pub const HTTP_HEAD_BYTES_MAX: usize = 16 << 10;
+
+    // Decompression.
+
+    /// Most partitions of a Produce request of an old version that are refused one by one.
+    pub const REFUSAL_PARTITIONS_MAX: usize = 256;
 
     // Client verbs.
 

@@ -140,10 +140,12 @@ pub fn prepare(loaded: &Loaded) -> Result<Prepared, StartError> {
         process::remove_ready_file(path)
             .map_err(|error| StartError::Configuration(error.to_string()))?;
     }
-    preflight::check().map_err(|error| StartError::Host(error.to_string()))?;
+    let limits = preflight::raise_limits();
+    tracing::debug!(?limits, "process limits");
+    preflight::check_io_uring().map_err(|error| StartError::Host(error.to_string()))?;
     let sockets = bind(loaded)?;
     let dir = data_dir(&config.data, config.create)?;
-    preflight::check_disk(&dir).map_err(|error| StartError::Host(error.to_string()))?;
+    preflight::check_direct_io(&dir).map_err(|error| StartError::Host(error.to_string()))?;
     let lock = DataLock::acquire(&dir).map_err(|error| match error {
         LockError::Held { .. } => StartError::Data(error.to_string()),
         _ => StartError::Disk(error.to_string()),
