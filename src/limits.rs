@@ -87,10 +87,6 @@ limits! {
     pub const READ_FILES_MAX: usize = 64;
     /// Neighbouring extents are read together up to this many bytes.
     pub const READ_MERGE_BYTES_MAX: usize = 1 << 20;
-    /// Bytes between two extents that are read along rather than in two reads.
-    pub const READ_GAP_BYTES_MAX: usize = 64 << 10;
-    /// Pause before a segment is tried again on a full disk, in milliseconds.
-    pub const SPACE_RETRY_MS: u64 = 1000;
     /// Recovery reads ahead this many bytes at a time.
     pub const SCAN_BYTES: usize = 1 << 20;
     /// Recovery reports kept in a shard's folder; older ones are removed.
@@ -98,10 +94,12 @@ limits! {
     /// Damaged places listed one by one in a report; the rest are only counted.
     pub const DAMAGE_LISTED_MAX: usize = 1000;
 
-    // Runtime (`env`).
+    // Executors and the disk door.
 
     /// Bytes of zeros written at once while a segment is prepared; foreground work goes in between.
     pub const ZERO_SLICE_BYTES: usize = 256 << 10;
+    /// Bytes of memory that glommio insists may be locked, for root too.
+    pub const LOCKED_MEMORY_BYTES_MIN: u64 = 512 << 10;
     /// How often a short write is continued before it counts as failed.
     pub const SHORT_WRITES_MAX: usize = 64;
     /// Milliseconds between the heartbeats of an executor. Four wake-ups a second do not show.
@@ -133,6 +131,25 @@ limits! {
     /// Room a frame needs beside its one largest batch (header, topic name, partition), in bytes.
     pub const FRAME_OVERHEAD_BYTES_MAX: usize = 64 << 10;
 
+    /// Most elements of one array in a request. Kafka allows 1,000,000.
+    pub const ARRAY_ELEMENTS_MAX: usize = 100_000;
+    /// Most tagged fields of one structure. Kafka allows 10,000.
+    pub const TAGGED_FIELDS_MAX: usize = 1_000;
+    /// Longest body, in bytes, of a request to an API that is not served whose topics or groups are
+    /// mirrored in the refusal: the generated decoder takes up to 64 times that on the heap, and the
+    /// rule for decoding n bytes is 2n + 64 KiB.
+    pub const REFUSAL_BODY_BYTES_MAX: usize = 1_024;
+    /// Most bytes one batch may decompress to.
+    pub const DECOMPRESSED_BYTES_MAX: usize = 16 << 20;
+    /// Most bytes one compressed byte may become, once `DECOMPRESSED_BYTES_FREE` is exceeded.
+    pub const DECOMPRESSION_RATIO_MAX: usize = 256;
+    /// Bytes a batch may decompress to whatever its ratio: honest batches of equal records compress a
+    /// thousandfold.
+    pub const DECOMPRESSED_BYTES_FREE: usize = 1 << 20;
+    /// Largest zstd window accepted, as a power of two: a frame that asks for more is refused before
+    /// the decoder allocates it.
+    pub const ZSTD_WINDOW_LOG_MAX: u32 = 24;
+
     // Process.
 
     /// Shards of one store; the number is written on disk as a `u16`.
@@ -152,9 +169,11 @@ limits! {
     pub const MEMORY_BYTES_DEFAULT_MAX: u64 = 1 << 30;
     /// Share of the host's (or control group's) memory that the default budget takes, in percent.
     pub const MEMORY_HOST_PERCENT: u64 = 25;
-    /// Share of the budget beside its fixed part for requests that are read and not yet answered, in percent.
+    /// Share of the budget, beside its fixed part, for requests that are read and not yet answered,
+    /// in percent.
     pub const MEMORY_REQUEST_PERCENT: u64 = 40;
-    /// Share of the budget beside its fixed part for fetch responses that are not yet sent, in percent.
+    /// Share of the budget, beside its fixed part, for fetch responses that are not yet sent, in
+    /// percent.
     pub const MEMORY_FETCH_PERCENT: u64 = 30;
     /// Fixed part of the process, in bytes: program, allocator, catalogue, threads.
     pub const MEMORY_PROCESS_BYTES: u64 = 24 << 20;
@@ -164,6 +183,85 @@ limits! {
     pub const MEMORY_CONNECTION_BYTES: u64 = 8 << 10;
     /// Least cache of recent blocks on one core, in bytes.
     pub const MEMORY_CACHE_CORE_BYTES_MIN: u64 = 4 << 20;
+
+    // Shards and the catalogue.
+
+    /// Partitions of the whole store.
+    pub const PARTITIONS_MAX: i64 = 200_000;
+    /// Bytes of a topic's name; Kafka's number.
+    pub const TOPIC_NAME_BYTES_MAX: usize = 249;
+    /// Largest `max.message.bytes` a topic may ask for: what one frame holds beside its overhead.
+    pub const MESSAGE_BYTES_HARD_MAX: usize = FRAME_BYTES_MAX - FRAME_OVERHEAD_BYTES_MAX;
+    /// Producers remembered per partition; beyond it, those that wrote longest ago are forgotten.
+    pub const PRODUCERS_PER_PARTITION_MAX: usize = 10_000;
+    /// Producer ids a core reserves at once; a restart skips what was reserved and not handed out.
+    pub const PRODUCER_IDS_RESERVED: i64 = 1_000;
+    /// How often a shard looks whether there is house to keep.
+    pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+    /// Journal bytes worth a checkpoint: what a restart may have to replay, a second or so of it.
+    pub const CHECKPOINT_JOURNAL_BYTES_MIN: u64 = 256 << 20;
+
+    // Routing.
+
+    /// Broker ids of one host: `host × 1024 + core`.
+    pub const CORES_PER_HOST_MAX: i32 = 1_024;
+    /// How long a request waits for room in another core's lane before its client is told to retry.
+    pub const LANE_SEND_TIMEOUT: Duration = Duration::from_secs(2);
+    /// How long a change of the catalogue may take before its client is told to retry.
+    pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(30);
+    /// Extents one fetch reads from one partition.
+    pub const FETCH_EXTENTS_MAX: usize = 1_024;
+
+    // Sessions.
+
+    /// Longest wait of a fetch.
+    pub const FETCH_WAIT_MAX: Duration = Duration::from_secs(300);
+    /// Most bytes of one fetch answer, whatever the client asks for (one batch may exceed it).
+    pub const FETCH_BYTES_MAX: usize = 8 << 20;
+    /// Fetch memory that a fetch waits for when memory is scarce.
+    pub const FETCH_BYTES_LEAST: usize = 64 << 10;
+    /// Frames up to this size are admitted from the share kept for them.
+    pub const FRAME_SMALL_BYTES_MAX: usize = 64 << 10;
+    /// Share of the request memory kept for small frames, in percent.
+    pub const SMALL_REQUESTS_PERCENT: usize = 50;
+    /// Memory a request counts for at least.
+    pub const REQUEST_UNITS_MIN_BYTES: usize = 1 << 10;
+    /// Bytes read from a connection at once while it sends small requests.
+    pub const READ_BUFFER_BYTES: usize = 4 << 10;
+    /// Slowest rate at which a request may arrive.
+    pub const BODY_BYTES_PER_S_MIN: usize = 1 << 10;
+    /// Ready answers written together, at most about.
+    pub const REPLY_COALESCE_BYTES: usize = 256 << 10;
+    /// How long a client may leave its answers unread.
+    pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+    /// How often a stopping core looks whether its connections are closed.
+    pub const DRAIN_POLL: Duration = Duration::from_millis(5);
+    /// Topics one Metadata request may make.
+    pub const METADATA_CREATES_MAX: usize = 100;
+
+    // Server.
+
+    /// How long a stop waits for answers to be taken.
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(2_500);
+    /// How long a stop waits for the journals to be sealed and closed.
+    pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(2_000);
+    /// Time between a failed disk and the end of the process, for producers to be told.
+    pub const POISON_GRACE: Duration = Duration::from_millis(200);
+    /// How often figures that are read from elsewhere are brought up to date.
+    pub const METRICS_TICK: Duration = Duration::from_millis(500);
+    /// Connections the kernel completes and keeps until they are accepted, per listener.
+    pub const LISTEN_BACKLOG: u32 = 4_096;
+    /// HTTP connections at once.
+    pub const HTTP_CONNECTIONS_MAX: usize = 64;
+    /// How long one HTTP connection may last.
+    pub const HTTP_DEADLINE: Duration = Duration::from_secs(60);
+    /// Largest head of an HTTP request, in bytes.
+    pub const HTTP_HEAD_BYTES_MAX: usize = 16 << 10;
+
+    // Decompression.
+
+    /// Most partitions of a Produce request of an old version that are refused one by one.
+    pub const REFUSAL_PARTITIONS_MAX: usize = 256;
 
     // Client verbs.
 

@@ -37,6 +37,8 @@ pub enum Range {
     Words(&'static str),
     /// A number in these bounds, both included.
     Between(u64, u64),
+    /// A number of bytes in these bounds, both included.
+    Bytes(u64, u64),
     /// A number of bytes in these bounds, both included and both multiples of 4,096, as it must be.
     Blocks(u64, u64),
 }
@@ -47,7 +49,8 @@ impl Range {
     pub fn text(self) -> String {
         match self {
             Range::Words(words) => words.to_owned(),
-            Range::Between(least, most) => format!("{} – {}", least.show(), most.show()),
+            Range::Between(least, most) => format!("{least} – {most}"),
+            Range::Bytes(least, most) => format!("{} – {}", least.show(), most.show()),
             Range::Blocks(least, most) => {
                 format!("{} – {}, a multiple of 4096", least.show(), most.show())
             }
@@ -58,7 +61,9 @@ impl Range {
     fn check<T: Setting>(self, value: &T) -> Result<(), String> {
         let (least, most) = match self {
             Range::Words(_) => return Ok(()),
-            Range::Between(least, most) | Range::Blocks(least, most) => (least, most),
+            Range::Between(least, most)
+            | Range::Bytes(least, most)
+            | Range::Blocks(least, most) => (least, most),
         };
         let Some(number) = value.magnitude() else {
             return Ok(());
@@ -200,7 +205,7 @@ keys! {
         "Number of this host; a broker id is host × 1024 + core";
     rack: Option<String> = "", Range::Words("a name"), Restart,
         "Rack advertised for all endpoints of this host";
-    memory_bytes: u64 = "auto", Range::Between(32 * MIB, 1 << 44), Restart,
+    memory_bytes: u64 = "auto", Range::Bytes(32 * MIB, 1 << 44), Restart,
         "Memory budget of the whole process; auto is a quarter of the host's or control group's \
          memory, at most 1 GiB, at least what the cores need", via parse_auto;
     segment_bytes: u64 = "64MiB", Range::Blocks(4 * MIB, 1024 * MIB), Creation,
@@ -218,7 +223,7 @@ keys! {
     auto_create_topics: bool = "true", Range::Words("true or false"), Restart,
         "Whether a client that asks for an unknown topic makes it";
     message_bytes_max: u64 = "1048588",
-        Range::Between(1024, (limits::FRAME_BYTES_MAX - limits::FRAME_OVERHEAD_BYTES_MAX) as u64),
+        Range::Bytes(1024, (limits::FRAME_BYTES_MAX - limits::FRAME_OVERHEAD_BYTES_MAX) as u64),
         TopicDefault, "Largest record batch a topic takes (`max.message.bytes`)";
     max_connections: u32 = "10000", Range::Between(1, 1_000_000), Restart,
         "Client connections of the process; more are closed at once";
@@ -228,7 +233,7 @@ keys! {
         "Connections accepted in a second on one endpoint; more wait";
     requests_in_flight_max: u16 = "64", Range::Between(1, 1024), Restart,
         "Requests of one connection being worked on; its next one is not read";
-    unsent_bytes_max: u64 = "16MiB", Range::Between(MIB, 1024 * MIB), Restart,
+    unsent_bytes_max: u64 = "16MiB", Range::Bytes(MIB, 1024 * MIB), Restart,
         "Answers that one connection may leave unread before it is closed";
     body_deadline_ms: u32 = "30000", Range::Between(100, 600_000), Restart,
         "Time in which a request must arrive once its length was read";

@@ -13,6 +13,7 @@ pub mod buffer;
 pub mod clock;
 pub mod disk;
 pub mod error;
+pub mod input;
 pub mod net;
 pub mod process;
 pub mod real;
