@@ -34,3 +34,5 @@ pub const BLOCKING_THREADS: usize = 2;
 pub const EXECUTOR_RETRY_MS_MAX: u64 = 3_000;
 /// Milliseconds between such tries.
 pub const EXECUTOR_RETRY_PAUSE_MS: u64 = 100;
+/// Bytes of memory that glommio insists may be locked, for root too.
+pub const LOCKED_MEMORY_BYTES_MIN: u64 = 512 << 10;
