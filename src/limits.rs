@@ -146,6 +146,8 @@ limits! {
     pub const CLIENT_BATCH_RECORDS_MAX: usize = 10_000;
     /// Bytes that `consume` asks for in one fetch of one partition.
     pub const CLIENT_FETCH_BYTES_MAX: usize = 4 << 20;
+    /// Largest answer of a broker that a client verb accepts, in bytes.
+    pub const CLIENT_RESPONSE_BYTES_MAX: usize = 128 << 20;
     /// Largest answer over HTTP that `dump` reads, in bytes.
     pub const CLIENT_HTTP_BYTES_MAX: usize = 64 << 20;
 }

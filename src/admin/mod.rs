@@ -3,9 +3,12 @@
 //! error.
 
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod error;
 pub mod output;
+pub mod record;
+pub mod topic;
 
 use cli::Verb;
 use error::AdminError;
@@ -20,6 +23,7 @@ pub fn run(verb: &Verb) -> Result<(), AdminError> {
     match verb {
         Verb::Serve(_) => unreachable!("main starts the broker itself"),
         Verb::Config(args) => config::show(args, &mut out),
+        Verb::Topic(args) => topic::run(&args.verb, &mut out),
         _ => Err(AdminError::Usage("not yet".into())),
     }
 }

@@ -126,16 +126,13 @@ pub enum TopicVerb {
         #[command(flatten)]
         common: TopicCommon,
     },
-    /// Change settings or add partitions
+    /// Add partitions
     Alter {
         /// Its name
         name: String,
         /// Grow to so many partitions
         #[arg(long, short, value_name = "N")]
-        partitions: Option<i32>,
-        /// A setting; K= without a value goes back to the default
-        #[arg(long = "config", short, value_name = "K=V")]
-        configs: Vec<String>,
+        partitions: i32,
         /// What is common to the verbs.
         #[command(flatten)]
         common: TopicCommon,
