@@ -5,9 +5,12 @@
 pub mod cli;
 pub mod client;
 pub mod config;
+pub mod consume;
 pub mod error;
 pub mod output;
+pub mod produce;
 pub mod record;
+pub mod sender;
 pub mod topic;
 
 use cli::Verb;
@@ -24,6 +27,8 @@ pub fn run(verb: &Verb) -> Result<(), AdminError> {
         Verb::Serve(_) => unreachable!("main starts the broker itself"),
         Verb::Config(args) => config::show(args, &mut out),
         Verb::Topic(args) => topic::run(&args.verb, &mut out),
+        Verb::Produce(args) => produce::run(args, &mut out),
+        Verb::Consume(args) => consume::run(args, &mut out),
         _ => Err(AdminError::Usage("not yet".into())),
     }
 }

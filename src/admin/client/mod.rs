@@ -3,12 +3,14 @@
 
 mod connection;
 mod error;
+mod fetch;
 mod offsets;
 mod retry;
 mod topics;
 
 pub use connection::{Connection, check};
 pub use error::{ClientError, describe_code};
+pub use fetch::{Fetched, Fetcher};
 pub use offsets::Instant;
 pub use retry::Backoff;
 pub use topics::{Partition, Topic};
