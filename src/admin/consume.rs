@@ -51,7 +51,9 @@ impl Place {
             Place::Offset(offset) => partitions.iter().map(|index| (*index, offset)).collect(),
             Place::BeforeEnd(count) => {
                 let ends = client.offsets(topic, partitions, Instant::End)?;
-                ends.into_iter().map(|(index, end)| (index, end.saturating_sub(count))).collect()
+                ends.into_iter()
+                    .map(|(index, end)| (index, end.saturating_sub(count)))
+                    .collect()
             }
         })
     }
@@ -70,7 +72,11 @@ enum Form {
 /// The topic does not exist, the broker is lost for good, a batch is damaged, or the output fails.
 pub fn run(args: &ConsumeArgs, out: &mut Output) -> Result<(), AdminError> {
     let from = Place::parse("from", &args.from)?;
-    let until = args.until.as_deref().map(|text| Place::parse("until", text)).transpose()?;
+    let until = args
+        .until
+        .as_deref()
+        .map(|text| Place::parse("until", text))
+        .transpose()?;
     let form = if args.json {
         Form::Json
     } else if args.raw {
@@ -84,9 +90,13 @@ pub fn run(args: &ConsumeArgs, out: &mut Output) -> Result<(), AdminError> {
     let partitions = partitions(args, &mut client)?;
     let starts = from.find(&mut client, &args.topic, &partitions)?;
     // The ends are asked for once: what comes later is not part of the answer.
-    let ends = until.map(|place| place.find(&mut client, &args.topic, &partitions)).transpose()?;
+    let ends = until
+        .map(|place| place.find(&mut client, &args.topic, &partitions))
+        .transpose()?;
     let starts = clamp(&mut client, &args.topic, from, starts)?;
-    let ends = ends.map(|ends| stop_in_range(&mut client, &args.topic, ends)).transpose()?;
+    let ends = ends
+        .map(|ends| stop_in_range(&mut client, &args.topic, ends))
+        .transpose()?;
     let mut reader = Reader {
         topic: &args.topic,
         form,
@@ -193,7 +203,11 @@ impl Reader<'_> {
     /// Drops partitions that were read to where they are to end.
     fn finish_partitions(&mut self) {
         for (partition, end) in self.ends.iter().flatten() {
-            if self.fetcher.position(*partition).is_some_and(|position| position >= *end) {
+            if self
+                .fetcher
+                .position(*partition)
+                .is_some_and(|position| position >= *end)
+            {
                 self.fetcher.finish(*partition);
             }
         }
@@ -208,8 +222,13 @@ impl Reader<'_> {
             ))
         };
         let topic = self.topic;
-        let Some(mut position) = self.fetcher.position(partition) else { return Ok(()) };
-        let end = self.ends.as_ref().and_then(|ends| ends.get(&partition).copied());
+        let Some(mut position) = self.fetcher.position(partition) else {
+            return Ok(());
+        };
+        let end = self
+            .ends
+            .as_ref()
+            .and_then(|ends| ends.get(&partition).copied());
         for batch in Batches::with_partial_tail(&fetched.batches) {
             let batch = batch.map_err(|error| damaged(position, error.to_string()))?;
             let offset = batch.base_offset();
@@ -263,12 +282,21 @@ mod tests {
     #[test]
     fn places_mean_what_they_say() {
         let parse = |text: &str| Place::parse("from", text);
-        assert_eq!(parse("beginning").expect("valid"), Place::At(Instant::Beginning));
+        assert_eq!(
+            parse("beginning").expect("valid"),
+            Place::At(Instant::Beginning)
+        );
         assert_eq!(parse("end").expect("valid"), Place::At(Instant::End));
         assert_eq!(parse("17").expect("valid"), Place::Offset(17));
         assert_eq!(parse("-5").expect("valid"), Place::BeforeEnd(5));
-        assert_eq!(parse("@1500").expect("valid"), Place::At(Instant::Time(1500)));
+        assert_eq!(
+            parse("@1500").expect("valid"),
+            Place::At(Instant::Time(1500))
+        );
         let error = parse("sometime").expect_err("no place").to_string();
-        assert!(error.starts_with("--from sometime: write beginning"), "{error}");
+        assert!(
+            error.starts_with("--from sometime: write beginning"),
+            "{error}"
+        );
     }
 }

@@ -6,8 +6,10 @@ pub mod cli;
 pub mod client;
 pub mod config;
 pub mod consume;
+pub mod dump;
 pub mod error;
 pub mod output;
+pub mod probe;
 pub mod produce;
 pub mod record;
 pub mod sender;
@@ -29,6 +31,8 @@ pub fn run(verb: &Verb) -> Result<(), AdminError> {
         Verb::Topic(args) => topic::run(&args.verb, &mut out),
         Verb::Produce(args) => produce::run(args, &mut out),
         Verb::Consume(args) => consume::run(args, &mut out),
+        Verb::Dump(args) => dump::run(args, &mut out),
+        Verb::Probe(args) => probe::run(args, &mut out),
         _ => Err(AdminError::Usage("not yet".into())),
     }
 }

@@ -38,7 +38,12 @@ pub fn run(args: &ProduceArgs, out: &mut Output) -> Result<(), AdminError> {
         CompressionArg::Zstd => Codec::Zstd,
     };
     let idempotent = acks == -1 && !args.no_idempotence;
-    let options = Options { topic: args.topic.clone(), acks, codec, idempotent };
+    let options = Options {
+        topic: args.topic.clone(),
+        acks,
+        codec,
+        idempotent,
+    };
     let sender = Sender::open(Client::new(&args.broker), options)?;
     let mut job = Job {
         parser,
@@ -52,7 +57,11 @@ pub fn run(args: &ProduceArgs, out: &mut Output) -> Result<(), AdminError> {
         refused: None,
     };
     let dash = vec!["-".to_owned()];
-    let inputs = if args.inputs.is_empty() { &dash } else { &args.inputs };
+    let inputs = if args.inputs.is_empty() {
+        &dash
+    } else {
+        &args.inputs
+    };
     for name in inputs {
         job.origins.push((job.next, name.clone()));
         if let Err(error) = job.input(name, args.raw) {
@@ -79,14 +88,20 @@ struct Parser {
 impl Parser {
     fn new(args: &ProduceArgs) -> Result<Parser, AdminError> {
         if args.key_separator.as_deref() == Some("") {
-            return Err(AdminError::Usage("--key-separator must not be empty".into()));
+            return Err(AdminError::Usage(
+                "--key-separator must not be empty".into(),
+            ));
         }
         if let Some(partition) = args.partition.filter(|partition| *partition < 0) {
-            return Err(AdminError::Usage(format!("--partition {partition}: they count from 0")));
+            return Err(AdminError::Usage(format!(
+                "--partition {partition}: they count from 0"
+            )));
         }
         let headers = args.headers.iter().map(|text| match text.split_once('=') {
             Some((key, value)) => Ok((key.to_owned(), Some(value.as_bytes().to_vec()))),
-            None => Err(AdminError::Usage(format!("--header {text}: write it as key=value"))),
+            None => Err(AdminError::Usage(format!(
+                "--header {text}: write it as key=value"
+            ))),
         });
         Ok(Parser {
             json: args.json,
@@ -131,7 +146,9 @@ fn unescape(text: &str) -> String {
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
 }
 
 /// One run of the verb.
@@ -156,12 +173,20 @@ impl Job<'_> {
     }
 
     fn input(&mut self, name: &str, raw: bool) -> Result<(), AdminError> {
-        let shown = if name == "-" { "standard input".to_owned() } else { name.to_owned() };
+        let shown = if name == "-" {
+            "standard input".to_owned()
+        } else {
+            name.to_owned()
+        };
         let failed = |error| AdminError::Input(shown.clone(), error);
         if raw {
             let mut whole = Vec::new();
             let limit = u64::try_from(limits::FRAME_BYTES_MAX).unwrap_or(u64::MAX) + 1;
-            open(name).map_err(failed)?.take(limit).read_to_end(&mut whole).map_err(failed)?;
+            open(name)
+                .map_err(failed)?
+                .take(limit)
+                .read_to_end(&mut whole)
+                .map_err(failed)?;
             return self.line(&whole);
         }
         let chunks = chunks(open(name).map_err(failed)?).map_err(failed)?;
@@ -231,7 +256,11 @@ impl Job<'_> {
         if self.report {
             for done in &taken {
                 let (input, line) = self.origin(done.number);
-                let offset = if done.offset < 0 { None } else { Some(done.offset) };
+                let offset = if done.offset < 0 {
+                    None
+                } else {
+                    Some(done.offset)
+                };
                 let item = json!({
                     "input": input,
                     "line": line,
@@ -247,7 +276,11 @@ impl Job<'_> {
 
     /// The input and line, from 1, of a record.
     fn origin(&self, number: u64) -> (&str, u64) {
-        let origin = self.origins.iter().rev().find(|(first, _)| *first <= number);
+        let origin = self
+            .origins
+            .iter()
+            .rev()
+            .find(|(first, _)| *first <= number);
         let (first, name) = origin.expect("every record came from an input");
         (name, number - first + 1)
     }
@@ -259,7 +292,10 @@ impl Job<'_> {
         self.out.flush()?;
         let count = |count: u64| format!("{count} record{}", if count == 1 { "" } else { "s" });
         let done = match self.acks {
-            0 => format!("{} sent, none acknowledged (acks=0)", count(self.acknowledged)),
+            0 => format!(
+                "{} sent, none acknowledged (acks=0)",
+                count(self.acknowledged)
+            ),
             _ => format!("{} acknowledged", count(self.acknowledged)),
         };
         let missing = self.sender.unacknowledged();
@@ -277,7 +313,11 @@ impl Job<'_> {
             return Ok(());
         };
         let (input, line) = self.origin(number);
-        let place = if input == "-" { String::new() } else { format!(" of {input}") };
+        let place = if input == "-" {
+            String::new()
+        } else {
+            format!(" of {input}")
+        };
         let waiting = missing.as_ref().map_or(0, |missing| missing.count);
         let others = waiting + u64::from(refused.is_some());
         Err(AdminError::Failed(format!(

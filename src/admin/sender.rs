@@ -89,7 +89,11 @@ impl Sender {
     pub fn open(mut client: Client, options: Options) -> Result<Sender, ClientError> {
         let topic = client.topic(&options.topic, true)?;
         let partitions = i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX);
-        let producer = if options.idempotent { Some(producer_id(&mut client)?) } else { None };
+        let producer = if options.idempotent {
+            Some(producer_id(&mut client)?)
+        } else {
+            None
+        };
         // Several producers started together should not all begin with the same partition.
         let start = u32::from_be_bytes(process::random_bytes::<4>()) >> 1;
         let sticky = i32::try_from(start).unwrap_or(0) % partitions.max(1);
@@ -120,7 +124,9 @@ impl Sender {
         let bytes = record.bytes();
         let room = limits::FRAME_BYTES_MAX - limits::FRAME_OVERHEAD_BYTES_MAX;
         if bytes > room {
-            return Err(format!("it has {bytes} bytes, and no broker takes more than {room}"));
+            return Err(format!(
+                "it has {bytes} bytes, and no broker takes more than {room}"
+            ));
         }
         let partition = match record.partition {
             Some(partition) if partition < self.partitions => partition,
@@ -181,9 +187,21 @@ impl Sender {
     /// What is left that was not acknowledged.
     #[must_use]
     pub fn unacknowledged(&self) -> Option<Unacknowledged> {
-        let numbers = || self.lanes.values().flat_map(|lane| &lane.queue).map(|item| item.number);
-        let reason = self.failure.clone().unwrap_or_else(|| "it was not sent".into());
-        Some(Unacknowledged { first: numbers().min()?, count: numbers().count() as u64, reason })
+        let numbers = || {
+            self.lanes
+                .values()
+                .flat_map(|lane| &lane.queue)
+                .map(|item| item.number)
+        };
+        let reason = self
+            .failure
+            .clone()
+            .unwrap_or_else(|| "it was not sent".into());
+        Some(Unacknowledged {
+            first: numbers().min()?,
+            count: numbers().count() as u64,
+            reason,
+        })
     }
 
     /// Sends all that is gathered and waits for it. After a failure nothing more is sent: what was
@@ -215,7 +233,9 @@ impl Sender {
     }
 
     fn partitions_filling(&self) -> bool {
-        self.lanes.get(&self.sticky).is_some_and(|lane| !lane.queue.is_empty())
+        self.lanes
+            .get(&self.sticky)
+            .is_some_and(|lane| !lane.queue.is_empty())
     }
 
     /// Sends one batch of each partition. Says whether something was acknowledged; a retriable
@@ -230,7 +250,10 @@ impl Sender {
             let leader = self.client.leader(&self.options.topic, partition)?;
             let most = counts.get(&partition).copied().unwrap_or(usize::MAX);
             let (batch, count) = self.batch(partition, most)?;
-            by_leader.entry(leader).or_default().push((partition, batch, count));
+            by_leader
+                .entry(leader)
+                .or_default()
+                .push((partition, batch, count));
         }
         let mut trouble = None;
         let mut sent = Vec::new();
@@ -262,8 +285,9 @@ impl Sender {
         for item in lane.queue.iter().take(count) {
             let record = &item.record;
             let headers = record.headers.iter();
-            let headers: Vec<_> =
-                headers.map(|(key, value)| (key.as_str(), value.as_deref())).collect();
+            let headers: Vec<_> = headers
+                .map(|(key, value)| (key.as_str(), value.as_deref()))
+                .collect();
             builder.append(&RecordData {
                 key: record.key.as_deref(),
                 value: record.value.as_deref(),
@@ -275,21 +299,22 @@ impl Sender {
         if self.options.codec != Codec::None {
             let view = BatchView::only(&batch).expect("the builder makes one whole batch");
             batch = codec::compress_batch(&view, self.options.codec).map_err(|error| {
-                ClientError::Protocol { address: "itself".into(), problem: error.to_string() }
+                ClientError::Protocol {
+                    address: "itself".into(),
+                    problem: error.to_string(),
+                }
             })?;
         }
         Ok((Bytes::from(batch), count))
     }
 
-    fn send(
-        &mut self,
-        leader: &str,
-        batches: &[(i32, Bytes, usize)],
-    ) -> Result<(), ClientError> {
-        let partitions = batches.iter().map(|(partition, batch, _)| ProducePartition {
-            index: *partition,
-            records: Some(batch.clone()),
-        });
+    fn send(&mut self, leader: &str, batches: &[(i32, Bytes, usize)]) -> Result<(), ClientError> {
+        let partitions = batches
+            .iter()
+            .map(|(partition, batch, _)| ProducePartition {
+                index: *partition,
+                records: Some(batch.clone()),
+            });
         let topic = ProduceTopic {
             name: Text::from(self.options.topic.as_str()),
             partitions: partitions.collect(),
@@ -331,7 +356,10 @@ impl Sender {
         let Response::Produce(response) = answer? else {
             return Err(connection_error(&mut self.client));
         };
-        let answers = response.topics.iter().flat_map(|topic| topic.partitions.to_vec());
+        let answers = response
+            .topics
+            .iter()
+            .flat_map(|topic| topic.partitions.to_vec());
         let answers: BTreeMap<i32, _> = answers.map(|answer| (answer.index, answer)).collect();
         let mut trouble = None;
         let mut progress = false;
@@ -366,10 +394,21 @@ impl Sender {
 
     /// Takes the first records of a lane as done.
     fn settle(&mut self, partition: i32, count: usize, base_offset: i64) {
-        let lane = self.lanes.get_mut(&partition).expect("a batch was made of it");
+        let lane = self
+            .lanes
+            .get_mut(&partition)
+            .expect("a batch was made of it");
         for (index, item) in (0i64..).zip(lane.queue.drain(..count)) {
-            let offset = if base_offset < 0 { -1 } else { base_offset + index };
-            self.acknowledged.push(Acknowledged { number: item.number, partition, offset });
+            let offset = if base_offset < 0 {
+                -1
+            } else {
+                base_offset + index
+            };
+            self.acknowledged.push(Acknowledged {
+                number: item.number,
+                partition,
+                offset,
+            });
         }
         lane.bytes = lane.queue.iter().map(|item| item.record.bytes()).sum();
         let count = i32::try_from(count).expect("a batch has at most ten thousand records");
@@ -379,7 +418,10 @@ impl Sender {
 }
 
 fn producer_id(client: &mut Client) -> Result<(i64, i16), ClientError> {
-    let request = InitProducerIdRequest { transaction_timeout_ms: -1, ..Default::default() };
+    let request = InitProducerIdRequest {
+        transaction_timeout_ms: -1,
+        ..Default::default()
+    };
     let mut backoff = Backoff::default();
     loop {
         let error = match client.ask_any(&request.clone().into())? {
@@ -431,7 +473,10 @@ mod tests {
             ("foobar", -790_332_482),
             ("a-little-bit-long-string", -985_981_536),
             ("a-little-bit-longer-string", -1_486_304_829),
-            ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58_897_971),
+            (
+                "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8",
+                -58_897_971,
+            ),
         ] {
             assert_eq!(murmur2(key.as_bytes()), expected, "{key}");
         }

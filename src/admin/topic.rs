@@ -24,22 +24,39 @@ const RESOURCE_TOPIC: i8 = 2;
 /// The broker cannot be asked, or did not do all that was asked.
 pub fn run(verb: &TopicVerb, out: &mut Output) -> Result<(), AdminError> {
     match verb {
-        TopicVerb::Create { names, partitions, configs, if_not_exists, common } => {
+        TopicVerb::Create {
+            names,
+            partitions,
+            configs,
+            if_not_exists,
+            common,
+        } => {
             let configs = parse_configs(configs)?;
-            create(common, names, partitions.unwrap_or(-1), &configs, *if_not_exists, out)
+            create(
+                common,
+                names,
+                partitions.unwrap_or(-1),
+                &configs,
+                *if_not_exists,
+                out,
+            )
         }
         TopicVerb::List { common } => list(common, out),
         TopicVerb::Describe { names, common } => describe(common, names, out),
-        TopicVerb::Alter { name, partitions, common } => alter(common, name, *partitions, out),
+        TopicVerb::Alter {
+            name,
+            partitions,
+            common,
+        } => alter(common, name, *partitions, out),
         TopicVerb::Delete { names, yes, common } => delete(common, names, *yes, out),
     }
 }
 
 fn parse_configs(configs: &[String]) -> Result<Vec<(&str, &str)>, AdminError> {
     let parsed = configs.iter().map(|text| {
-        text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-            AdminError::Usage(format!("--config {text}: write it as key=value"))
-        })
+        text.split_once('=')
+            .filter(|(key, _)| !key.is_empty())
+            .ok_or_else(|| AdminError::Usage(format!("--config {text}: write it as key=value")))
     });
     parsed.collect()
 }
@@ -57,7 +74,11 @@ struct Done {
 }
 
 /// Prints the outcomes; failures go to standard error unless JSON was asked for.
-fn report(common: &TopicCommon, outcomes: Vec<Outcome>, out: &mut Output) -> Result<(), AdminError> {
+fn report(
+    common: &TopicCommon,
+    outcomes: Vec<Outcome>,
+    out: &mut Output,
+) -> Result<(), AdminError> {
     let failed = outcomes.iter().any(|outcome| outcome.result.is_err());
     if common.json {
         let items = outcomes.iter().map(|outcome| match &outcome.result {
@@ -90,7 +111,11 @@ fn report(common: &TopicCommon, outcomes: Vec<Outcome>, out: &mut Output) -> Res
         }
     }
     out.flush()?;
-    if failed { Err(AdminError::Reported) } else { Ok(()) }
+    if failed {
+        Err(AdminError::Reported)
+    } else {
+        Ok(())
+    }
 }
 
 fn create(
@@ -120,25 +145,42 @@ fn create(
     };
     let mut client = Client::new(&common.broker);
     let Response::CreateTopics(response) = client.ask_controller(&request.into())? else {
-        return Err(AdminError::Broker("the broker answered something else".into()));
+        return Err(AdminError::Broker(
+            "the broker answered something else".into(),
+        ));
     };
     let outcomes = response.topics.iter().map(|topic| {
         let exists = topic.error_code == ErrorCode::TopicAlreadyExists.code();
         let result = if topic.error_code == 0 {
             let count = topic.num_partitions;
             let text = if count > 0 {
-                format!("created, {count} partition{}", if count == 1 { "" } else { "s" })
+                format!(
+                    "created, {count} partition{}",
+                    if count == 1 { "" } else { "s" }
+                )
             } else {
                 "created".to_owned()
             };
             let id = topic.topic_id.to_string();
-            Ok(Done { text, fields: json!({"created": true, "id": id, "partitions": count}) })
+            Ok(Done {
+                text,
+                fields: json!({"created": true, "id": id, "partitions": count}),
+            })
         } else if exists && if_not_exists {
-            Ok(Done { text: "exists already".into(), fields: json!({ "created": false }) })
+            Ok(Done {
+                text: "exists already".into(),
+                fields: json!({ "created": false }),
+            })
         } else {
-            Err((topic.error_code, topic.error_message.map(|text| text.to_string())))
+            Err((
+                topic.error_code,
+                topic.error_message.map(|text| text.to_string()),
+            ))
         };
-        Outcome { topic: topic.name.to_string(), result }
+        Outcome {
+            topic: topic.name.to_string(),
+            result,
+        }
     });
     report(common, outcomes.collect(), out)
 }
@@ -214,18 +256,27 @@ fn describe(common: &TopicCommon, names: &[String], out: &mut Output) -> Result<
         out.json(&Value::Array(items))?;
     }
     out.flush()?;
-    if failed { Err(AdminError::Reported) } else { Ok(()) }
+    if failed {
+        Err(AdminError::Reported)
+    } else {
+        Ok(())
+    }
 }
 
 fn describe_one(client: &mut Client, name: &str) -> Result<Description, ClientError> {
     let topic = client.topic(name, false)?;
-    let indexes: Vec<i32> = topic.partitions.iter().map(|partition| partition.index).collect();
+    let indexes: Vec<i32> = topic
+        .partitions
+        .iter()
+        .map(|partition| partition.index)
+        .collect();
     let starts = client.offsets(name, &indexes, Instant::Beginning)?;
     let ends = client.offsets(name, &indexes, Instant::End)?;
-    let offset = |map: &std::collections::BTreeMap<i32, i64>, index| {
-        map.get(index).copied().unwrap_or(-1)
-    };
-    let offsets = indexes.iter().map(|index| (offset(&starts, index), offset(&ends, index)));
+    let offset =
+        |map: &std::collections::BTreeMap<i32, i64>, index| map.get(index).copied().unwrap_or(-1);
+    let offsets = indexes
+        .iter()
+        .map(|index| (offset(&starts, index), offset(&ends, index)));
     let offsets = offsets.collect();
     let resource = DescribeConfigsResource {
         resource_type: RESOURCE_TOPIC,
@@ -245,7 +296,11 @@ fn describe_one(client: &mut Client, name: &str) -> Result<Description, ClientEr
         }
     }
     configs.sort_by(|a, b| a.name.to_string().cmp(&b.name.to_string()));
-    Ok(Description { topic, offsets, configs })
+    Ok(Description {
+        topic,
+        offsets,
+        configs,
+    })
 }
 
 /// Where a setting's value comes from, by Kafka's number.
@@ -260,17 +315,25 @@ fn source(entry: &ConfigEntry) -> &'static str {
 }
 
 fn to_json(client: &Client, description: &Description) -> Value {
-    let Description { topic, offsets, configs } = description;
-    let partitions = topic.partitions.iter().zip(offsets).map(|(partition, (start, end))| {
-        json!({
-            "partition": partition.index,
-            "leader": partition.leader,
-            "address": client.address(partition.leader),
-            "leader_epoch": partition.leader_epoch,
-            "start_offset": start,
-            "end_offset": end,
-        })
-    });
+    let Description {
+        topic,
+        offsets,
+        configs,
+    } = description;
+    let partitions = topic
+        .partitions
+        .iter()
+        .zip(offsets)
+        .map(|(partition, (start, end))| {
+            json!({
+                "partition": partition.index,
+                "leader": partition.leader,
+                "address": client.address(partition.leader),
+                "leader_epoch": partition.leader_epoch,
+                "start_offset": start,
+                "end_offset": end,
+            })
+        });
     let configs = configs.iter().map(|entry| {
         json!({
             "name": entry.name.to_string(),
@@ -289,12 +352,12 @@ fn to_json(client: &Client, description: &Description) -> Value {
     })
 }
 
-fn print(
-    client: &Client,
-    description: &Description,
-    out: &mut Output,
-) -> Result<(), AdminError> {
-    let Description { topic, offsets, configs } = description;
+fn print(client: &Client, description: &Description, out: &mut Output) -> Result<(), AdminError> {
+    let Description {
+        topic,
+        offsets,
+        configs,
+    } = description;
     let count = topic.partitions.len();
     let records: i64 = offsets.iter().map(|(start, end)| end - start).sum();
     out.line(&format!(
@@ -318,7 +381,9 @@ fn print(
         let mut table = output::table(&["setting", "value", "source"]);
         for entry in configs {
             let value = entry.value.as_ref().map(ToString::to_string);
-            let value = value.filter(|text| !text.is_empty()).unwrap_or_else(|| "-".into());
+            let value = value
+                .filter(|text| !text.is_empty())
+                .unwrap_or_else(|| "-".into());
             table.add_row([entry.name.to_string(), value, source(entry).to_owned()]);
         }
         out.table(&table)?;
@@ -344,7 +409,9 @@ fn alter(
     };
     let mut client = Client::new(&common.broker);
     let Response::CreatePartitions(response) = client.ask_controller(&request.into())? else {
-        return Err(AdminError::Broker("the broker answered something else".into()));
+        return Err(AdminError::Broker(
+            "the broker answered something else".into(),
+        ));
     };
     let outcomes = response.results.iter().map(|result| Outcome {
         topic: result.name.to_string(),
@@ -375,12 +442,17 @@ fn delete(
     };
     let mut client = Client::new(&common.broker);
     let Response::DeleteTopics(response) = client.ask_controller(&request.into())? else {
-        return Err(AdminError::Broker("the broker answered something else".into()));
+        return Err(AdminError::Broker(
+            "the broker answered something else".into(),
+        ));
     };
     let outcomes = response.responses.iter().map(|result| Outcome {
         topic: result.name.map(|name| name.to_string()).unwrap_or_default(),
         result: match result.error_code {
-            0 => Ok(Done { text: "deleted".into(), fields: json!({ "deleted": true }) }),
+            0 => Ok(Done {
+                text: "deleted".into(),
+                fields: json!({ "deleted": true }),
+            }),
             code => Err((code, result.error_message.map(|text| text.to_string()))),
         },
     });
@@ -394,7 +466,11 @@ fn confirmed(names: &[String]) -> Result<bool, AdminError> {
         let text = "deleting topics deletes their records; add --yes to say that it is meant";
         return Err(AdminError::Usage(text.into()));
     }
-    let _ = write!(io::stderr(), "Delete {} and all their records? [y/N] ", names.join(", "));
+    let _ = write!(
+        io::stderr(),
+        "Delete {} and all their records? [y/N] ",
+        names.join(", ")
+    );
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     read.map_err(|error| AdminError::Input("the answer".into(), error))?;

@@ -43,12 +43,19 @@ impl Connection {
     /// The broker cannot be reached, or is none.
     pub fn open(address: &str) -> Result<Connection, ClientError> {
         let timeout = Duration::from_millis(limits::CLIENT_TIMEOUT_MS);
-        let stream = TcpStream::connect(address, timeout).map_err(|error| {
-            ClientError::Unreachable { address: address.to_owned(), error }
-        })?;
+        let stream =
+            TcpStream::connect(address, timeout).map_err(|error| ClientError::Unreachable {
+                address: address.to_owned(),
+                error,
+            })?;
         let conversation = Conversation::new(CLIENT_ID);
         let address = address.to_owned();
-        let mut connection = Connection { address, stream, conversation, ranges: Vec::new() };
+        let mut connection = Connection {
+            address,
+            stream,
+            conversation,
+            ranges: Vec::new(),
+        };
         connection.ask_versions()?;
         Ok(connection)
     }
@@ -96,11 +103,19 @@ impl Connection {
         let ours_min = versions::served(api_key).map_or(0, |range| range.min);
         let theirs = self.ranges.iter().find(|range| range.api_key == api_key);
         let version = theirs
-            .map(|range| (range.max_version.min(*ours_max), range.min_version.max(ours_min)))
+            .map(|range| {
+                (
+                    range.max_version.min(*ours_max),
+                    range.min_version.max(ours_min),
+                )
+            })
             .filter(|(version, least)| version >= least)
             .map(|(version, _)| version);
         version.ok_or_else(|| {
-            self.protocol(&format!("it has no usable version of {}", versions::name(api_key)))
+            self.protocol(&format!(
+                "it has no usable version of {}",
+                versions::name(api_key)
+            ))
         })
     }
 
@@ -122,7 +137,10 @@ impl Connection {
     fn send_version(&mut self, version: i16, request: &Request) -> Result<(), ClientError> {
         let frame = self.conversation.ask(version, request);
         let frame = frame.map_err(|error| ClientError::encode(&self.address, &error))?;
-        let sent = self.stream.write_all(&frame).and_then(|()| self.stream.flush());
+        let sent = self
+            .stream
+            .write_all(&frame)
+            .and_then(|()| self.stream.flush());
         sent.map_err(|error| self.lost(error))
     }
 
@@ -132,11 +150,17 @@ impl Connection {
     /// The connection is lost, or the answer makes no sense. The connection is of no use after that.
     pub fn receive(&mut self) -> Result<Response, ClientError> {
         let mut prefix = [0; PREFIX_BYTES];
-        self.stream.read_exact(&mut prefix).map_err(|error| self.lost(error))?;
+        self.stream
+            .read_exact(&mut prefix)
+            .map_err(|error| self.lost(error))?;
         let bounds = FrameBounds::response(limits::CLIENT_RESPONSE_BYTES_MAX);
-        let length = bounds.check(prefix).map_err(|error| self.protocol(&error.to_string()))?;
+        let length = bounds
+            .check(prefix)
+            .map_err(|error| self.protocol(&error.to_string()))?;
         let mut frame = vec![0; length];
-        self.stream.read_exact(&mut frame).map_err(|error| self.lost(error))?;
+        self.stream
+            .read_exact(&mut frame)
+            .map_err(|error| self.lost(error))?;
         let answer = self.conversation.answer(&Bytes::from(frame));
         answer.map_err(|error| ClientError::decode(&self.address, &error))
     }
@@ -159,11 +183,17 @@ impl Connection {
             }
             _ => error,
         };
-        ClientError::Lost { address: self.address.clone(), error }
+        ClientError::Lost {
+            address: self.address.clone(),
+            error,
+        }
     }
 
     fn protocol(&self, problem: &str) -> ClientError {
-        ClientError::Protocol { address: self.address.clone(), problem: problem.to_owned() }
+        ClientError::Protocol {
+            address: self.address.clone(),
+            problem: problem.to_owned(),
+        }
     }
 
     /// The error for an answer of another kind than was asked for.
@@ -181,5 +211,9 @@ pub fn check(subject: &str, code: i16, message: Option<&Text>) -> Result<(), Cli
     if code == ErrorCode::None.code() {
         return Ok(());
     }
-    Err(ClientError::refused(subject, code, message.map(ToString::to_string)))
+    Err(ClientError::refused(
+        subject,
+        code,
+        message.map(ToString::to_string),
+    ))
 }

@@ -55,7 +55,11 @@ impl ClientError {
     /// A refusal, with the broker's words.
     #[must_use]
     pub fn refused(subject: impl Into<String>, code: i16, message: Option<String>) -> ClientError {
-        ClientError::Refused { subject: subject.into(), code, message }
+        ClientError::Refused {
+            subject: subject.into(),
+            code,
+            message,
+        }
     }
 
     /// Whether the same request may succeed later, perhaps at another broker.
@@ -85,11 +89,17 @@ impl ClientError {
     }
 
     pub(super) fn encode(address: &str, error: &EncodeError) -> ClientError {
-        ClientError::Protocol { address: address.to_owned(), problem: error.to_string() }
+        ClientError::Protocol {
+            address: address.to_owned(),
+            problem: error.to_string(),
+        }
     }
 
     pub(super) fn decode(address: &str, error: &DecodeError) -> ClientError {
-        ClientError::Protocol { address: address.to_owned(), problem: error.to_string() }
+        ClientError::Protocol {
+            address: address.to_owned(),
+            problem: error.to_string(),
+        }
     }
 }
 
@@ -101,7 +111,10 @@ pub fn describe_code(code: i16, message: Option<&str>) -> String {
             format!("{} ({code}): {message}", known.name())
         }
         (Some(known), _) => known.to_string(),
-        (None, message) => format!("error {code}: {}", message.unwrap_or("unknown to this program")),
+        (None, message) => format!(
+            "error {code}: {}",
+            message.unwrap_or("unknown to this program")
+        ),
     }
 }
 
@@ -124,11 +137,19 @@ impl fmt::Display for ClientError {
                 f,
                 "there is no topic {topic}; `penstock topic list` lists those there are"
             ),
-            ClientError::NoPartition { topic, partition, partitions } => write!(
+            ClientError::NoPartition {
+                topic,
+                partition,
+                partitions,
+            } => write!(
                 f,
                 "there is no partition {partition} of {topic}: it has {partitions}, from 0"
             ),
-            ClientError::Refused { subject, code, message } => {
+            ClientError::Refused {
+                subject,
+                code,
+                message,
+            } => {
                 write!(f, "{subject}: {}", describe_code(*code, message.as_deref()))
             }
         }

@@ -30,7 +30,11 @@ impl Fetcher {
     /// Begins at these offsets.
     #[must_use]
     pub fn new(topic: &str, positions: BTreeMap<i32, i64>) -> Fetcher {
-        Fetcher { topic: topic.to_owned(), positions, backoff: Backoff::default() }
+        Fetcher {
+            topic: topic.to_owned(),
+            positions,
+            backoff: Backoff::default(),
+        }
     }
 
     /// The next offset wanted of a partition, while it is read.
@@ -78,25 +82,34 @@ impl Fetcher {
         let mut by_leader: BTreeMap<String, Vec<(i32, i64)>> = BTreeMap::new();
         for (partition, position) in &self.positions {
             let leader = client.leader(&self.topic, *partition)?;
-            by_leader.entry(leader).or_default().push((*partition, *position));
+            by_leader
+                .entry(leader)
+                .or_default()
+                .push((*partition, *position));
         }
         // Answers are awaited one leader after another, so several must not each wait long.
         let max_wait_ms = if by_leader.len() == 1 { 1000 } else { 100 };
         for (leader, positions) in &by_leader {
             let request = self.request(positions, max_wait_ms);
             if let Err(error) = client.connection(leader)?.send(&request.into()) {
-                by_leader.keys().for_each(|leader| client.disconnect(leader));
+                by_leader
+                    .keys()
+                    .for_each(|leader| client.disconnect(leader));
                 return Err(error);
             }
         }
         let mut fetched = Vec::new();
         for leader in by_leader.keys() {
-            let answer = client.connection(leader).and_then(|connection| connection.receive());
+            let answer = client
+                .connection(leader)
+                .and_then(|connection| connection.receive());
             match answer.and_then(|answer| self.read(client, answer, &mut fetched)) {
                 Ok(()) => {}
                 Err(error) => {
                     // Other answers are still on their way: those connections are of no use either.
-                    by_leader.keys().for_each(|leader| client.disconnect(leader));
+                    by_leader
+                        .keys()
+                        .for_each(|leader| client.disconnect(leader));
                     return Err(error);
                 }
             }
@@ -106,12 +119,14 @@ impl Fetcher {
 
     fn request(&self, positions: &[(i32, i64)], max_wait_ms: i32) -> FetchRequest {
         let bytes_max = i32::try_from(limits::CLIENT_FETCH_BYTES_MAX).unwrap_or(i32::MAX);
-        let partitions = positions.iter().map(|(partition, position)| FetchPartition {
-            partition: *partition,
-            fetch_offset: *position,
-            partition_max_bytes: bytes_max,
-            ..FetchPartition::default()
-        });
+        let partitions = positions
+            .iter()
+            .map(|(partition, position)| FetchPartition {
+                partition: *partition,
+                fetch_offset: *position,
+                partition_max_bytes: bytes_max,
+                ..FetchPartition::default()
+            });
         let topic = FetchTopic {
             name: Text::from(self.topic.as_str()),
             partitions: partitions.collect(),
@@ -135,8 +150,16 @@ impl Fetcher {
         let Response::Fetch(response) = answer else {
             return Err(client.unexpected());
         };
-        check(&format!("reading {}", self.topic), response.error_code, None)?;
-        for answer in response.topics.iter().flat_map(|topic| topic.partitions.to_vec()) {
+        check(
+            &format!("reading {}", self.topic),
+            response.error_code,
+            None,
+        )?;
+        for answer in response
+            .topics
+            .iter()
+            .flat_map(|topic| topic.partitions.to_vec())
+        {
             let partition = answer.partition_index;
             let subject = format!("partition {partition} of {}", self.topic);
             if answer.error_code == ErrorCode::OffsetOutOfRange.code() {

@@ -123,7 +123,11 @@ fn with_port(address: &str) -> String {
         Some(rest) => rest.contains("]:"),
         None => address.contains(':'),
     };
-    if has_port { address.to_owned() } else { format!("{address}:9092") }
+    if has_port {
+        address.to_owned()
+    } else {
+        format!("{address}:9092")
+    }
 }
 
 #[cfg(test)]

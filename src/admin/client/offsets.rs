@@ -33,16 +33,22 @@ impl Client {
     ) -> Result<BTreeMap<i32, i64>, ClientError> {
         let mut found = BTreeMap::new();
         until_good(|| {
-            let missing: Vec<i32> =
-                partitions.iter().copied().filter(|index| !found.contains_key(index)).collect();
+            let missing: Vec<i32> = partitions
+                .iter()
+                .copied()
+                .filter(|index| !found.contains_key(index))
+                .collect();
             let asked = self.offsets_once(topic, &missing, instant, &mut found);
             if asked.is_err() {
                 self.forget_topic(topic);
             }
             asked
         })?;
-        let none: Vec<i32> =
-            found.iter().filter(|(_, offset)| **offset < 0).map(|(index, _)| *index).collect();
+        let none: Vec<i32> = found
+            .iter()
+            .filter(|(_, offset)| **offset < 0)
+            .map(|(index, _)| *index)
+            .collect();
         if !none.is_empty() {
             // No record is that young: its place is the end.
             found.extend(self.offsets(topic, &none, Instant::End)?);
@@ -59,7 +65,10 @@ impl Client {
     ) -> Result<(), ClientError> {
         let mut by_leader: BTreeMap<String, Vec<i32>> = BTreeMap::new();
         for partition in partitions {
-            by_leader.entry(self.leader(topic, *partition)?).or_default().push(*partition);
+            by_leader
+                .entry(self.leader(topic, *partition)?)
+                .or_default()
+                .push(*partition);
         }
         let timestamp = match instant {
             Instant::Beginning => EARLIEST_TIMESTAMP,
@@ -76,14 +85,24 @@ impl Client {
                 name: Text::from(topic),
                 partitions: partitions.collect(),
             }];
-            let request =
-                ListOffsetsRequest { topics: topics.into(), ..ListOffsetsRequest::default() };
+            let request = ListOffsetsRequest {
+                topics: topics.into(),
+                ..ListOffsetsRequest::default()
+            };
             let Response::ListOffsets(response) = self.ask_at(&leader, &request.into())? else {
                 return Err(self.unexpected());
             };
-            for partition in response.topics.iter().flat_map(|topic| topic.partitions.to_vec()) {
+            for partition in response
+                .topics
+                .iter()
+                .flat_map(|topic| topic.partitions.to_vec())
+            {
                 let index = partition.partition_index;
-                check(&format!("partition {index} of {topic}"), partition.error_code, None)?;
+                check(
+                    &format!("partition {index} of {topic}"),
+                    partition.error_code,
+                    None,
+                )?;
                 found.insert(index, partition.offset);
             }
         }

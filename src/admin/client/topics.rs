@@ -102,10 +102,18 @@ impl Client {
             }
             check(&format!("topic {name}"), code, None)?;
             let topic = Topic::read(found)?;
-            match topic.partitions.iter().find(|partition| partition.leader < 0) {
+            match topic
+                .partitions
+                .iter()
+                .find(|partition| partition.leader < 0)
+            {
                 Some(partition) => {
                     let subject = format!("partition {} of {name}", partition.index);
-                    Err(ClientError::refused(subject, ErrorCode::LeaderNotAvailable.code(), None))
+                    Err(ClientError::refused(
+                        subject,
+                        ErrorCode::LeaderNotAvailable.code(),
+                        None,
+                    ))
                 }
                 None => Ok(topic),
             }
@@ -125,7 +133,10 @@ impl Client {
     /// The topic or partition does not exist, or has no leader in time.
     pub fn leader(&mut self, name: &str, partition: i32) -> Result<String, ClientError> {
         let topic = self.topic(name, false)?;
-        let found = topic.partitions.iter().find(|known| known.index == partition);
+        let found = topic
+            .partitions
+            .iter()
+            .find(|known| known.index == partition);
         let Some(found) = found else {
             return Err(ClientError::NoPartition {
                 topic: name.to_owned(),
@@ -138,7 +149,11 @@ impl Client {
         }
         self.forget_topic(name);
         let subject = format!("partition {partition} of {name}");
-        Err(ClientError::refused(subject, ErrorCode::LeaderNotAvailable.code(), None))
+        Err(ClientError::refused(
+            subject,
+            ErrorCode::LeaderNotAvailable.code(),
+            None,
+        ))
     }
 }
 
@@ -147,12 +162,20 @@ fn unknown(code: i16) -> bool {
 }
 
 fn address(host: &str, port: i32) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
 }
 
 impl Topic {
     fn read(topic: &MetadataTopic) -> Result<Topic, ClientError> {
-        let name = topic.name.as_ref().map(ToString::to_string).unwrap_or_default();
+        let name = topic
+            .name
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         check(&format!("topic {name}"), topic.error_code, None)?;
         let partitions = topic.partitions.iter().map(|partition| Partition {
             index: partition.partition_index,
@@ -162,6 +185,11 @@ impl Topic {
         });
         let mut partitions: Vec<Partition> = partitions.collect();
         partitions.sort_by_key(|partition| partition.index);
-        Ok(Topic { name, id: topic.topic_id, internal: topic.is_internal, partitions })
+        Ok(Topic {
+            name,
+            id: topic.topic_id,
+            internal: topic.is_internal,
+            partitions,
+        })
     }
 }

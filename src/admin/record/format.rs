@@ -129,11 +129,16 @@ fn styled(out: &mut Vec<u8>, bytes: Option<&[u8]>, style: Style) {
 
 /// The field after a `%`, and what follows it.
 fn field(rest: &str) -> Result<(Piece, &str), String> {
-    let letter = rest.chars().next().ok_or("the format ends in a lone %; write %% for one")?;
+    let letter = rest
+        .chars()
+        .next()
+        .ok_or("the format ends in a lone %; write %% for one")?;
     let mut rest = &rest[letter.len_utf8()..];
     let mut modifier = "";
     if let Some(inside) = rest.strip_prefix('{') {
-        let end = inside.find('}').ok_or(format!("%{letter}{{ has no closing brace"))?;
+        let end = inside
+            .find('}')
+            .ok_or(format!("%{letter}{{ has no closing brace"))?;
         (modifier, rest) = (&inside[..end], &inside[end + 1..]);
     }
     let style = || match modifier {
@@ -141,7 +146,9 @@ fn field(rest: &str) -> Result<(Piece, &str), String> {
         "hex" => Ok(Style::Hex),
         "base64" => Ok(Style::Base64),
         "json" => Ok(Style::Json),
-        _ => Err(format!("%{letter} has no modifier `{modifier}`: hex, base64 or json")),
+        _ => Err(format!(
+            "%{letter} has no modifier `{modifier}`: hex, base64 or json"
+        )),
     };
     let piece = match letter {
         'k' => Piece::Bytes(Source::Key, style()?),
@@ -169,7 +176,10 @@ fn field(rest: &str) -> Result<(Piece, &str), String> {
 
 /// The byte after a backslash, and what follows it.
 fn escape<'a>(rest: &'a str, literal: &mut Vec<u8>) -> Result<&'a str, String> {
-    let letter = rest.chars().next().ok_or("the format ends in a lone backslash")?;
+    let letter = rest
+        .chars()
+        .next()
+        .ok_or("the format ends in a lone backslash")?;
     let mut after = &rest[letter.len_utf8()..];
     let byte = match letter {
         'n' => b'\n',
@@ -182,7 +192,11 @@ fn escape<'a>(rest: &'a str, literal: &mut Vec<u8>) -> Result<&'a str, String> {
             after = &after[2..];
             u8::from_str_radix(digits, 16).map_err(|_| "\\x needs two hexadecimal digits")?
         }
-        _ => return Err(format!("there is no escape \\{letter}: \\n \\t \\r \\0 \\\\ \\xNN")),
+        _ => {
+            return Err(format!(
+                "there is no escape \\{letter}: \\n \\t \\r \\0 \\\\ \\xNN"
+            ));
+        }
     };
     literal.push(byte);
     Ok(after)
@@ -196,12 +210,23 @@ mod tests {
     fn render(format: &str, key: Option<&[u8]>, value: Option<&[u8]>) -> Vec<u8> {
         let headers: [(&str, Option<&[u8]>); 2] = [("a", Some(b"1")), ("b", None)];
         let mut builder = BatchBuilder::new();
-        builder.append(&RecordData { key, value, headers: &headers, timestamp: 1500 });
+        builder.append(&RecordData {
+            key,
+            value,
+            headers: &headers,
+            timestamp: 1500,
+        });
         let batch = builder.finish();
         let view = BatchView::only(&batch).expect("a batch");
-        let record = view.records(view.records_bytes()).next().expect("one").expect("valid");
+        let record = view
+            .records(view.records_bytes())
+            .next()
+            .expect("one")
+            .expect("valid");
         let mut out = Vec::new();
-        Format::parse(format).expect("valid").write(&mut out, "top", 2, &record);
+        Format::parse(format)
+            .expect("valid")
+            .write(&mut out, "top", 2, &record);
         out
     }
 

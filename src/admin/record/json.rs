@@ -19,14 +19,21 @@ pub fn write(out: &mut Vec<u8>, topic: &str, partition: i32, record: &RecordView
     out.extend_from_slice(b"{\"topic\":");
     string(out, topic);
     let (offset, timestamp) = (record.offset, record.timestamp);
-    write!(out, ",\"partition\":{partition},\"offset\":{offset},\"timestamp_ms\":{timestamp},")
-        .expect("a Vec takes every byte");
+    write!(
+        out,
+        ",\"partition\":{partition},\"offset\":{offset},\"timestamp_ms\":{timestamp},"
+    )
+    .expect("a Vec takes every byte");
     bytes(out, "key", record.key);
     out.push(b',');
     bytes(out, "value", record.value);
     out.extend_from_slice(b",\"headers\":[");
     for (index, header) in record.headers().enumerate() {
-        out.extend_from_slice(if index == 0 { b"{\"key\":" } else { b",{\"key\":" });
+        out.extend_from_slice(if index == 0 {
+            b"{\"key\":"
+        } else {
+            b",{\"key\":"
+        });
         string(out, header.key);
         out.push(b',');
         bytes(out, "value", header.value);
@@ -38,7 +45,11 @@ pub fn write(out: &mut Vec<u8>, topic: &str, partition: i32, record: &RecordView
 /// Appends `"name":…`, or `"name_base64":…` where the bytes are no text.
 fn bytes(out: &mut Vec<u8>, name: &str, bytes: Option<&[u8]>) {
     let text = bytes.map(std::str::from_utf8);
-    let suffix = if matches!(text, Some(Err(_))) { "_base64" } else { "" };
+    let suffix = if matches!(text, Some(Err(_))) {
+        "_base64"
+    } else {
+        ""
+    };
     write!(out, "\"{name}{suffix}\":").expect("a Vec takes every byte");
     match (bytes, text) {
         (None, _) => out.extend_from_slice(b"null"),
@@ -109,13 +120,13 @@ fn take_bytes(object: &mut Map<String, Value>, name: &str) -> Result<Option<Vec<
         (_, Value::Null) => Err(format!(
             "\"{name}\" must be a string or null; a JSON document is written as a string"
         )),
-        _ => Err(format!("\"{name}\" and \"{encoded_name}\" cannot both be there")),
+        _ => Err(format!(
+            "\"{name}\" and \"{encoded_name}\" cannot both be there"
+        )),
     }
 }
 
-fn take_headers(
-    object: &mut Map<String, Value>,
-) -> Result<Vec<(String, Option<Vec<u8>>)>, String> {
+fn take_headers(object: &mut Map<String, Value>) -> Result<Vec<(String, Option<Vec<u8>>)>, String> {
     let list = match object.remove("headers") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,
@@ -153,7 +164,11 @@ mod tests {
         builder.append(record);
         let batch = builder.finish();
         let view = BatchView::only(&batch).expect("a batch");
-        let read = view.records(view.records_bytes()).next().expect("one").expect("valid");
+        let read = view
+            .records(view.records_bytes())
+            .next()
+            .expect("one")
+            .expect("valid");
         let mut out = Vec::new();
         write(&mut out, "t", 3, &read);
         String::from_utf8(out).expect("JSON is text")
@@ -163,20 +178,36 @@ mod tests {
     /// key, value and headers; every combination.
     #[test]
     fn records_survive_the_round_trip() {
-        let samples: [Option<&[u8]>; 5] =
-            [None, Some(b""), Some("täxt\n\"\\\u{1}".as_bytes()), Some(b"\xff\x00\xfe"), Some(b"{}")];
+        let samples: [Option<&[u8]>; 5] = [
+            None,
+            Some(b""),
+            Some("täxt\n\"\\\u{1}".as_bytes()),
+            Some(b"\xff\x00\xfe"),
+            Some(b"{}"),
+        ];
         for key in samples {
             for value in samples {
                 let headers = [("h", value), ("h", key), ("", None)];
-                let data = RecordData { key, value, headers: &headers, timestamp: 1234 };
+                let data = RecordData {
+                    key,
+                    value,
+                    headers: &headers,
+                    timestamp: 1234,
+                };
                 let text = line(&data);
                 assert!(text.ends_with("}\n") && text.lines().count() == 1, "{text}");
                 let record = read(text.as_bytes()).expect("reads back");
                 assert_eq!(record.key.as_deref(), key);
                 assert_eq!(record.value.as_deref(), value);
-                assert_eq!((record.partition, record.timestamp_ms), (Some(3), Some(1234)));
-                let read: Vec<_> =
-                    record.headers.iter().map(|(k, v)| (k.as_str(), v.as_deref())).collect();
+                assert_eq!(
+                    (record.partition, record.timestamp_ms),
+                    (Some(3), Some(1234))
+                );
+                let read: Vec<_> = record
+                    .headers
+                    .iter()
+                    .map(|(k, v)| (k.as_str(), v.as_deref()))
+                    .collect();
                 assert_eq!(read, headers);
             }
         }
@@ -186,8 +217,12 @@ mod tests {
     #[test]
     fn the_form_is_stable() {
         let headers: [(&str, Option<&[u8]>); 2] = [("a", Some(b"\xff")), ("b", None)];
-        let data =
-            RecordData { key: None, value: Some(b"v"), headers: &headers, timestamp: 5 };
+        let data = RecordData {
+            key: None,
+            value: Some(b"v"),
+            headers: &headers,
+            timestamp: 5,
+        };
         assert_eq!(
             line(&data),
             "{\"topic\":\"t\",\"partition\":3,\"offset\":0,\"timestamp_ms\":5,\"key\":null,\

@@ -26,7 +26,9 @@ impl Record {
         const FRAME: usize = 32;
         let part = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len) + 5;
         let headers = self.headers.iter();
-        let headers: usize = headers.map(|(key, value)| key.len() + 5 + part(value)).sum();
+        let headers: usize = headers
+            .map(|(key, value)| key.len() + 5 + part(value))
+            .sum();
         FRAME + part(&self.key) + part(&self.value) + headers
     }
 }

@@ -65,7 +65,14 @@ fn time_of_day(text: &str) -> Option<i64> {
         Some(at) => {
             let (hours, minutes) = text[at + 1..].split_once(':')?;
             let offset = (number(hours, 2)? * 60 + number(minutes, 2)?) * 60_000;
-            (&text[..at], if &text[at..=at] == "-" { -offset } else { offset })
+            (
+                &text[..at],
+                if &text[at..=at] == "-" {
+                    -offset
+                } else {
+                    offset
+                },
+            )
         }
     };
     let (clock, milliseconds) = match clock.split_once('.') {
@@ -114,7 +121,11 @@ pub fn iso(unix_ms: i64) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hours, minutes) = (ms / 3_600_000, ms / 60_000 % 60);
     let (seconds, ms) = (ms / 1000 % 60, ms % 1000);
@@ -150,7 +161,16 @@ mod tests {
     /// Goal: what is no time is refused.
     #[test]
     fn other_text_is_refused() {
-        for text in ["", "-", "-5", "-5w", "2026-02-29", "2026-13-01", "26-1-1", "2026-11-30T25:00"] {
+        for text in [
+            "",
+            "-",
+            "-5",
+            "-5w",
+            "2026-02-29",
+            "2026-13-01",
+            "26-1-1",
+            "2026-11-30T25:00",
+        ] {
             assert!(parse(text, 0).is_err(), "{text}");
         }
     }
