@@ -5,7 +5,7 @@ use super::cli::{AcksArg, CompressionArg, ProduceArgs};
 use super::client::Client;
 use super::error::AdminError;
 use super::output::{self, Output};
-use super::record::{Record, json};
+use super::record::{Header, Record, json};
 use super::sender::{Options, Sender};
 use crate::base::record_batch::Codec;
 use crate::env::{input, process};
@@ -82,7 +82,7 @@ struct Parser {
     separator: Option<String>,
     key: Option<Vec<u8>>,
     partition: Option<i32>,
-    headers: Vec<(String, Option<Vec<u8>>)>,
+    headers: Vec<Header>,
 }
 
 impl Parser {

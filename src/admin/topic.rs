@@ -295,7 +295,7 @@ fn describe_one(client: &mut Client, name: &str) -> Result<Description, ClientEr
             configs.extend(result.configs.iter());
         }
     }
-    configs.sort_by(|a, b| a.name.to_string().cmp(&b.name.to_string()));
+    configs.sort_by_key(|entry| entry.name.to_string());
     Ok(Description {
         topic,
         offsets,

@@ -8,7 +8,7 @@
 //! `null` is null and `""` is empty. What is not UTF-8 is written as `key_base64` or `value_base64`
 //! instead. Headers are an array, because keys may repeat and their order counts.
 
-use super::Record;
+use super::{Header, Record};
 use crate::base::base64;
 use crate::base::record_batch::RecordView;
 use serde_json::{Map, Value};
@@ -126,7 +126,7 @@ fn take_bytes(object: &mut Map<String, Value>, name: &str) -> Result<Option<Vec<
     }
 }
 
-fn take_headers(object: &mut Map<String, Value>) -> Result<Vec<(String, Option<Vec<u8>>)>, String> {
+fn take_headers(object: &mut Map<String, Value>) -> Result<Vec<Header>, String> {
     let list = match object.remove("headers") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,

@@ -4,6 +4,9 @@ pub mod format;
 pub mod json;
 pub mod time;
 
+/// A header: its key, and its value, which may be null.
+pub type Header = (String, Option<Vec<u8>>);
+
 /// A record that was read from input and is to be sent.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Record {
@@ -16,7 +19,7 @@ pub struct Record {
     /// Its value; null is a tombstone.
     pub value: Option<Vec<u8>>,
     /// Its headers, in order; keys may repeat.
-    pub headers: Vec<(String, Option<Vec<u8>>)>,
+    pub headers: Vec<Header>,
 }
 
 impl Record {
