@@ -1,7 +1,7 @@
 //! `penstock consume`: the records of a topic, from here to there.
 
 use super::cli::ConsumeArgs;
-use super::client::{Client, Fetched, Fetcher, Instant};
+use super::client::{Client, Fetched, Fetcher, Landmark};
 use super::error::AdminError;
 use super::output::{self, Output};
 use super::record::format::Format;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// A place in each partition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Place {
-    At(Instant),
+    At(Landmark),
     Offset(i64),
     /// So many records before the end.
     BeforeEnd(i64),
@@ -24,13 +24,13 @@ impl Place {
     fn parse(flag: &str, text: &str) -> Result<Place, AdminError> {
         let usage = |problem: String| AdminError::Usage(format!("--{flag} {text}: {problem}"));
         match text {
-            "beginning" | "start" | "earliest" => return Ok(Place::At(Instant::Beginning)),
-            "end" | "latest" => return Ok(Place::At(Instant::End)),
+            "beginning" | "start" | "earliest" => return Ok(Place::At(Landmark::Beginning)),
+            "end" | "latest" => return Ok(Place::At(Landmark::End)),
             _ => {}
         }
         if let Some(moment) = text.strip_prefix('@') {
             let unix_ms = time::parse(moment, process::unix_ms()).map_err(usage)?;
-            return Ok(Place::At(Instant::Time(unix_ms)));
+            return Ok(Place::At(Landmark::Time(unix_ms)));
         }
         match text.parse::<i64>() {
             Ok(offset) if text.starts_with('-') => Ok(Place::BeforeEnd(offset.saturating_abs())),
@@ -50,7 +50,7 @@ impl Place {
             Place::At(instant) => client.offsets(topic, partitions, instant)?,
             Place::Offset(offset) => partitions.iter().map(|index| (*index, offset)).collect(),
             Place::BeforeEnd(count) => {
-                let ends = client.offsets(topic, partitions, Instant::End)?;
+                let ends = client.offsets(topic, partitions, Landmark::End)?;
                 ends.into_iter()
                     .map(|(index, end)| (index, end.saturating_sub(count)))
                     .collect()
@@ -141,8 +141,8 @@ fn clamp(
         return Ok(starts);
     }
     let partitions: Vec<i32> = starts.keys().copied().collect();
-    let firsts = client.offsets(topic, &partitions, Instant::Beginning)?;
-    let ends = client.offsets(topic, &partitions, Instant::End)?;
+    let firsts = client.offsets(topic, &partitions, Landmark::Beginning)?;
+    let ends = client.offsets(topic, &partitions, Landmark::End)?;
     for (partition, start) in &mut starts {
         let first = firsts.get(partition).copied().unwrap_or(0);
         let end = ends.get(partition).copied().unwrap_or(first).max(first);
@@ -165,7 +165,7 @@ fn stop_in_range(
     mut ends: BTreeMap<i32, i64>,
 ) -> Result<BTreeMap<i32, i64>, AdminError> {
     let partitions: Vec<i32> = ends.keys().copied().collect();
-    let lasts = client.offsets(topic, &partitions, Instant::End)?;
+    let lasts = client.offsets(topic, &partitions, Landmark::End)?;
     for (partition, end) in &mut ends {
         *end = (*end).min(lasts.get(partition).copied().unwrap_or(*end));
     }
@@ -284,14 +284,14 @@ mod tests {
         let parse = |text: &str| Place::parse("from", text);
         assert_eq!(
             parse("beginning").expect("valid"),
-            Place::At(Instant::Beginning)
+            Place::At(Landmark::Beginning)
         );
-        assert_eq!(parse("end").expect("valid"), Place::At(Instant::End));
+        assert_eq!(parse("end").expect("valid"), Place::At(Landmark::End));
         assert_eq!(parse("17").expect("valid"), Place::Offset(17));
         assert_eq!(parse("-5").expect("valid"), Place::BeforeEnd(5));
         assert_eq!(
             parse("@1500").expect("valid"),
-            Place::At(Instant::Time(1500))
+            Place::At(Landmark::Time(1500))
         );
         let error = parse("sometime").expect_err("no place").to_string();
         assert!(

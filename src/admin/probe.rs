@@ -321,8 +321,8 @@ impl Probe<'_> {
     }
 }
 
-/// Repeats `step` over the file, block by block: every `stride`-th large block from `first` on, small
-/// transfers one after another within them.
+/// Repeats `step` over the file, block by block: every `stride`-th large block from `first` on,
+/// small transfers one after another within them.
 fn measure(
     for_ns: u64,
     blocks: u64,

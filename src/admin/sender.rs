@@ -1,9 +1,9 @@
 //! Sends records and knows, for each, whether it was acknowledged.
 //!
-//! Records gather in one batch a partition. A flush sends one batch of each partition to its leader,
-//! all leaders at once, and waits. A batch that must be sent again keeps its bytes and its sequence
-//! numbers, so that the broker tells a retry from a new record. Invariant: of one partition at most
-//! one batch is on its way, so records keep their order.
+//! Records gather in one batch a partition. A flush sends one batch of each partition to its
+//! leader, all leaders at once, and waits. A batch that must be sent again keeps its bytes and its
+//! sequence numbers, so that the broker tells a retry from a new record. Invariant: of one
+//! partition at most one batch is on its way, so records keep their order.
 
 use super::client::{Backoff, Client, ClientError, describe_code};
 use super::record::Record;

@@ -2,7 +2,7 @@
 //! own; one that fails makes the exit status 1 and keeps none of the others from succeeding.
 
 use super::cli::{TopicCommon, TopicVerb};
-use super::client::{Client, ClientError, Instant, Topic, describe_code};
+use super::client::{Client, ClientError, Landmark, Topic, describe_code};
 use super::error::AdminError;
 use super::output::{self, Output};
 use crate::wire::messages::{
@@ -270,8 +270,8 @@ fn describe_one(client: &mut Client, name: &str) -> Result<Description, ClientEr
         .iter()
         .map(|partition| partition.index)
         .collect();
-    let starts = client.offsets(name, &indexes, Instant::Beginning)?;
-    let ends = client.offsets(name, &indexes, Instant::End)?;
+    let starts = client.offsets(name, &indexes, Landmark::Beginning)?;
+    let ends = client.offsets(name, &indexes, Landmark::End)?;
     let offset =
         |map: &std::collections::BTreeMap<i32, i64>, index| map.get(index).copied().unwrap_or(-1);
     let offsets = indexes

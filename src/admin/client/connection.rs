@@ -147,7 +147,8 @@ impl Connection {
     /// Waits for the answer to the oldest request that has none.
     ///
     /// # Errors
-    /// The connection is lost, or the answer makes no sense. The connection is of no use after that.
+    /// The connection is lost, or the answer makes no sense. The connection is of no use after
+    /// that.
     pub fn receive(&mut self) -> Result<Response, ClientError> {
         let mut prefix = [0; PREFIX_BYTES];
         self.stream

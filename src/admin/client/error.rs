@@ -123,8 +123,8 @@ impl fmt::Display for ClientError {
         match self {
             ClientError::Unreachable { address, error } => write!(
                 f,
-                "cannot reach a broker at {address}: {error}. `penstock serve` starts one; --broker \
-                 or PENSTOCK_BROKER names another"
+                "cannot reach a broker at {address}: {error}. `penstock serve` starts one; \
+                 --broker or PENSTOCK_BROKER names another"
             ),
             ClientError::Lost { address, error } => {
                 write!(f, "lost the broker at {address}: {error}")

@@ -1,7 +1,7 @@
 //! Reading a topic forward: keeps a position in each partition and asks the leaders, all at once.
 
 use super::retry::Backoff;
-use super::{Client, ClientError, Instant, check};
+use super::{Client, ClientError, Landmark, check};
 use crate::limits;
 use crate::wire::fetch::{FetchPartition, FetchRequest, FetchTopic};
 use crate::wire::{ErrorCode, Response, Text};
@@ -59,8 +59,9 @@ impl Fetcher {
         self.positions.is_empty()
     }
 
-    /// Asks every leader once and returns what they had. Waits at most about a second where there is
-    /// nothing. What can be cured is cured: a moved leader is found, a lost broker is waited for.
+    /// Asks every leader once and returns what they had. Waits at most about a second where there
+    /// is nothing. What can be cured is cured: a moved leader is found, a lost broker is waited
+    /// for.
     ///
     /// # Errors
     /// What cannot be cured, or not in time.
@@ -179,7 +180,7 @@ impl Fetcher {
     /// Retention overtook the reader: it goes on where the partition now begins, and says so.
     fn resume(&mut self, client: &mut Client, partition: i32) -> Result<(), ClientError> {
         let position = self.position(partition).unwrap_or(0);
-        let starts = client.offsets(&self.topic, &[partition], Instant::Beginning)?;
+        let starts = client.offsets(&self.topic, &[partition], Landmark::Beginning)?;
         let start = starts.get(&partition).copied().unwrap_or(0);
         if start <= position {
             let subject = format!("partition {partition} of {}", self.topic);

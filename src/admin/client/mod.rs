@@ -11,7 +11,7 @@ mod topics;
 pub use connection::{Connection, check};
 pub use error::{ClientError, describe_code};
 pub use fetch::{Fetched, Fetcher};
-pub use offsets::Instant;
+pub use offsets::Landmark;
 pub use retry::Backoff;
 pub use topics::{Partition, Topic};
 

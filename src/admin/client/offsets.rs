@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// A point in a partition that a leader can find.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Instant {
+pub enum Landmark {
     /// The first offset that is kept.
     Beginning,
     /// The offset after the last durable record.
@@ -29,7 +29,7 @@ impl Client {
         &mut self,
         topic: &str,
         partitions: &[i32],
-        instant: Instant,
+        instant: Landmark,
     ) -> Result<BTreeMap<i32, i64>, ClientError> {
         let mut found = BTreeMap::new();
         until_good(|| {
@@ -51,7 +51,7 @@ impl Client {
             .collect();
         if !none.is_empty() {
             // No record is that young: its place is the end.
-            found.extend(self.offsets(topic, &none, Instant::End)?);
+            found.extend(self.offsets(topic, &none, Landmark::End)?);
         }
         Ok(found)
     }
@@ -60,7 +60,7 @@ impl Client {
         &mut self,
         topic: &str,
         partitions: &[i32],
-        instant: Instant,
+        instant: Landmark,
         found: &mut BTreeMap<i32, i64>,
     ) -> Result<(), ClientError> {
         let mut by_leader: BTreeMap<String, Vec<i32>> = BTreeMap::new();
@@ -71,9 +71,9 @@ impl Client {
                 .push(*partition);
         }
         let timestamp = match instant {
-            Instant::Beginning => EARLIEST_TIMESTAMP,
-            Instant::End => LATEST_TIMESTAMP,
-            Instant::Time(unix_ms) => unix_ms,
+            Landmark::Beginning => EARLIEST_TIMESTAMP,
+            Landmark::End => LATEST_TIMESTAMP,
+            Landmark::Time(unix_ms) => unix_ms,
         };
         for (leader, partitions) in by_leader {
             let partitions = partitions.iter().map(|index| ListOffsetsPartition {
