@@ -173,6 +173,12 @@ metrics! {
         Counter checkpoints [Count] "Checkpoints written.";
         Counter read [Bytes] "Bytes read from segment files.";
         Counter damaged_reads [Count] "Reads that failed their checksum.";
+        Counter rolls [Count] "Segments begun.";
+        Counter cache_hits [Count] "Extents served from recent blocks in memory.";
+        Counter cache_misses [Count] "Extents read from the disk.";
+        Counter cuts [Count] "Torn tails cut by recovery.";
+        Counter damaged_blocks [Count] "Damaged places met by recovery.";
+        Counter space_waits [Count] "Times a segment could not be made because the disk is full.";
         Counter room_waits [Count] "Times a producer waited because too much was staged.";
         Gauge staged [Bytes] "Bytes staged and not yet durable.";
         Gauge in_flight [Count] "Blocks being written.";

@@ -111,8 +111,7 @@ pub fn decode_response(
     api_key: i16,
     version: i16,
 ) -> Result<(i32, Bytes), DecodeError> {
-    let flexible =
-        versions::is_flexible(api_key, version) && api_key != versions::API_VERSIONS;
+    let flexible = versions::is_flexible(api_key, version) && api_key != versions::API_VERSIONS;
     let form = Form {
         version: i16::from(flexible),
         flexible,

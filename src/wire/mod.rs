@@ -14,6 +14,7 @@ pub mod codec;
 pub mod error;
 pub mod fetch;
 pub mod frame;
+pub mod fuzz;
 pub mod header;
 pub mod messages;
 pub mod produce;
@@ -22,6 +23,9 @@ pub mod request;
 pub mod response;
 pub mod schema;
 pub mod versions;
+
+#[cfg(test)]
+mod tests;
 
 pub use error::ErrorCode;
 pub use header::RequestHeader;

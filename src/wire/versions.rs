@@ -165,7 +165,12 @@ mod tests {
             assert!(range.min >= min || range.key == PRODUCE, "{}", range.name);
             assert!(range.max <= known.supported_versions.max().value());
             let flexible = known.flexible_versions.expect("all have flexible versions");
-            assert_eq!(flexible.min().value(), range.flexible_from, "{}", range.name);
+            assert_eq!(
+                flexible.min().value(),
+                range.flexible_from,
+                "{}",
+                range.name
+            );
             assert_eq!(range.min.min(0), 0);
         }
         assert!(SERVED.is_sorted_by_key(|range| range.key));

@@ -78,7 +78,10 @@ impl fmt::Display for BatchError {
             Self::Count {
                 count,
                 last_offset_delta,
-            } => write!(f, "{count} records with a last offset delta of {last_offset_delta}"),
+            } => write!(
+                f,
+                "{count} records with a last offset delta of {last_offset_delta}"
+            ),
             Self::Crc => f.write_str("the checksum does not match"),
             Self::Varint => f.write_str("a variable-length integer of too many bytes"),
             Self::RecordLength { length } => write!(f, "a length of {length} inside a record"),

@@ -23,8 +23,8 @@ pub(super) fn compress(input: &[u8]) -> Result<Vec<u8>, CodecError> {
         let compressed = encoder
             .compress_vec(block)
             .map_err(|error| malformed(Codec::Snappy, &error))?;
-        let length = u32::try_from(compressed.len())
-            .map_err(|error| malformed(Codec::Snappy, &error))?;
+        let length =
+            u32::try_from(compressed.len()).map_err(|error| malformed(Codec::Snappy, &error))?;
         output.extend_from_slice(&length.to_be_bytes());
         output.extend_from_slice(&compressed);
     }

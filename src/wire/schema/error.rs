@@ -81,7 +81,10 @@ impl fmt::Display for DecodeError {
                 write!(f, "version {version} of API {api_key} is not supported")
             }
             Self::CorrelationMismatch { sent, received } => {
-                write!(f, "the answer to request {received} came for request {sent}")
+                write!(
+                    f,
+                    "the answer to request {received} came for request {sent}"
+                )
             }
         }
     }
