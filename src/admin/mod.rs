@@ -1,1 +1,25 @@
-//! admin
+//! The command line's verbs. Client verbs are plain blocking clients: no io_uring, no executor, so
+//! that they work in containers that forbid it. Data goes to standard output, all else to standard
+//! error.
+
+pub mod cli;
+pub mod config;
+pub mod error;
+pub mod output;
+
+use cli::Verb;
+use error::AdminError;
+use output::Output;
+
+/// Runs any verb but `serve`, which is not a client.
+///
+/// # Errors
+/// Why it failed; `AdminError::status` is the exit status.
+pub fn run(verb: &Verb) -> Result<(), AdminError> {
+    let mut out = Output::new();
+    match verb {
+        Verb::Serve(_) => unreachable!("main starts the broker itself"),
+        Verb::Config(args) => config::show(args, &mut out),
+        _ => Err(AdminError::Usage("not yet".into())),
+    }
+}
