@@ -71,7 +71,7 @@ if wants 'rdkafka|rskafka'; then build_rust; fi
 # PENSTOCK may name another build to judge.
 if [ "$PENSTOCK" = target/release/penstock ]; then cargo build --locked --release -q; fi
 
-work="$(mktemp -d)"
+work="$(broker_folder)"
 trap 'broker_abandon; rm -rf "$work"' EXIT
 touch "$work/verdicts"
 broker_start "$work/data"

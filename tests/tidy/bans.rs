@@ -28,10 +28,61 @@ const ONE_ROOM: [(&str, &str); 18] = [
 ];
 
 /// The files that may say `unsafe`, each with what it cannot do without it.
-const UNSAFE_FILES: [(&str, &str); 0] = [];
+const UNSAFE_FILES: [(&str, &str); 10] = [
+    (
+        "src/env/process/facts.rs",
+        "system calls that no crate wraps",
+    ),
+    (
+        "src/env/process/lock.rs",
+        "the kernel's lock on the data directory",
+    ),
+    ("src/env/process/mod.rs", "system calls that no crate wraps"),
+    ("src/env/process/signals.rs", "signal dispositions"),
+    (
+        "src/env/process/tests.rs",
+        "what the above did, asked of the kernel",
+    ),
+    ("src/env/real/disk.rs", "flags of an open file"),
+    (
+        "src/env/real/disk/tests.rs",
+        "resource limits of the test's own process",
+    ),
+    (
+        "src/env/real/executor/tests.rs",
+        "resource limits of the test's own process",
+    ),
+    (
+        "src/env/real/ring.rs",
+        "functions that the linker puts in front of liburing's",
+    ),
+    (
+        "src/env/real/watchdog.rs",
+        "the signal that wakes a parked executor",
+    ),
+];
 
 /// The files that may share memory between threads, each with why.
-const SHARED_FILES: [(&str, &str); 0] = [];
+const SHARED_FILES: [(&str, &str); 6] = [
+    ("src/env/process/mod.rs", "what a signal handler may touch"),
+    (
+        "src/env/real/executor.rs",
+        "the heartbeat that the watchdog reads",
+    ),
+    ("src/env/real/executor/tests.rs", "counts across executors"),
+    (
+        "src/env/real/ring.rs",
+        "counts of what the linker's wrap did, for every executor",
+    ),
+    (
+        "src/env/real/watchdog.rs",
+        "the heartbeat that the watchdog reads",
+    ),
+    (
+        "src/env/sim/executor.rs",
+        "wakers must be Send, whoever never sends one",
+    ),
+];
 
 /// Types through which threads share memory. `Arc` alone shares what nobody changes, and is free.
 const SHARED_TYPES: [&str; 8] = [
