@@ -94,6 +94,33 @@ limits! {
     /// Damaged places listed one by one in a report; the rest are only counted.
     pub const DAMAGE_LISTED_MAX: usize = 1000;
 
+    // Executors and the disk door.
+
+    /// Bytes of zeros written at once while a segment is prepared; foreground work goes in between.
+    pub const ZERO_SLICE_BYTES: usize = 256 << 10;
+    /// Bytes of memory that glommio insists may be locked, for root too.
+    pub const LOCKED_MEMORY_BYTES_MIN: u64 = 512 << 10;
+    /// How often a short write is continued before it counts as failed.
+    pub const SHORT_WRITES_MAX: usize = 64;
+    /// Milliseconds between the heartbeats of an executor. Four wake-ups a second do not show.
+    pub const HEARTBEAT_MS: u64 = 250;
+    /// Milliseconds between the watchdog's looks; longer than two heartbeats may be late together.
+    pub const WATCHDOG_CHECK_MS: u64 = 500;
+    /// Entries of each ring. Deeper ones are charged to the locked memory of the user.
+    pub const RING_DEPTH: usize = 128;
+    /// Buffer memory of each executor that is registered with its rings, in bytes.
+    pub const IO_MEMORY_BYTES: usize = 2 << 20;
+    /// Microseconds an executor polls before it sleeps. Longer starves the kernel's flush workers,
+    /// which run on the same CPU.
+    pub const SPIN_BEFORE_PARK_US: u64 = 20;
+    /// Threads for blocking calls, per executor. One alone would let a slow `unlink` delay an `open`.
+    pub const BLOCKING_THREADS: usize = 2;
+    /// Milliseconds for which the start of an executor is tried again when the kernel has no memory to
+    /// lock: rings of a process that just ended stay charged for a moment.
+    pub const EXECUTOR_RETRY_MS_MAX: u64 = 3_000;
+    /// Milliseconds between such tries.
+    pub const EXECUTOR_RETRY_PAUSE_MS: u64 = 100;
+
     // Wire.
 
     /// Largest Kafka frame, in bytes, without its length prefix.
@@ -156,6 +183,85 @@ limits! {
     pub const MEMORY_CONNECTION_BYTES: u64 = 8 << 10;
     /// Least cache of recent blocks on one core, in bytes.
     pub const MEMORY_CACHE_CORE_BYTES_MIN: u64 = 4 << 20;
+
+    // Shards and the catalogue.
+
+    /// Partitions of the whole store.
+    pub const PARTITIONS_MAX: i64 = 200_000;
+    /// Bytes of a topic's name; Kafka's number.
+    pub const TOPIC_NAME_BYTES_MAX: usize = 249;
+    /// Largest `max.message.bytes` a topic may ask for: what one frame holds beside its overhead.
+    pub const MESSAGE_BYTES_HARD_MAX: usize = FRAME_BYTES_MAX - FRAME_OVERHEAD_BYTES_MAX;
+    /// Producers remembered per partition; beyond it, those that wrote longest ago are forgotten.
+    pub const PRODUCERS_PER_PARTITION_MAX: usize = 10_000;
+    /// Producer ids a core reserves at once; a restart skips what was reserved and not handed out.
+    pub const PRODUCER_IDS_RESERVED: i64 = 1_000;
+    /// How often a shard looks whether there is house to keep.
+    pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+    /// Journal bytes worth a checkpoint: what a restart may have to replay, a second or so of it.
+    pub const CHECKPOINT_JOURNAL_BYTES_MIN: u64 = 256 << 20;
+
+    // Routing.
+
+    /// Broker ids of one host: `host × 1024 + core`.
+    pub const CORES_PER_HOST_MAX: i32 = 1_024;
+    /// How long a request waits for room in another core's lane before its client is told to retry.
+    pub const LANE_SEND_TIMEOUT: Duration = Duration::from_secs(2);
+    /// How long a change of the catalogue may take before its client is told to retry.
+    pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(30);
+    /// Extents one fetch reads from one partition.
+    pub const FETCH_EXTENTS_MAX: usize = 1_024;
+
+    // Sessions.
+
+    /// Longest wait of a fetch.
+    pub const FETCH_WAIT_MAX: Duration = Duration::from_secs(300);
+    /// Most bytes of one fetch answer, whatever the client asks for (one batch may exceed it).
+    pub const FETCH_BYTES_MAX: usize = 8 << 20;
+    /// Fetch memory that a fetch waits for when memory is scarce.
+    pub const FETCH_BYTES_LEAST: usize = 64 << 10;
+    /// Frames up to this size are admitted from the share kept for them.
+    pub const FRAME_SMALL_BYTES_MAX: usize = 64 << 10;
+    /// Share of the request memory kept for small frames, in percent.
+    pub const SMALL_REQUESTS_PERCENT: usize = 50;
+    /// Memory a request counts for at least.
+    pub const REQUEST_UNITS_MIN_BYTES: usize = 1 << 10;
+    /// Bytes read from a connection at once while it sends small requests.
+    pub const READ_BUFFER_BYTES: usize = 4 << 10;
+    /// Slowest rate at which a request may arrive.
+    pub const BODY_BYTES_PER_S_MIN: usize = 1 << 10;
+    /// Ready answers written together, at most about.
+    pub const REPLY_COALESCE_BYTES: usize = 256 << 10;
+    /// How long a client may leave its answers unread.
+    pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+    /// How often a stopping core looks whether its connections are closed.
+    pub const DRAIN_POLL: Duration = Duration::from_millis(5);
+    /// Topics one Metadata request may make.
+    pub const METADATA_CREATES_MAX: usize = 100;
+
+    // Server.
+
+    /// How long a stop waits for answers to be taken.
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(2_500);
+    /// How long a stop waits for the journals to be sealed and closed.
+    pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(2_000);
+    /// Time between a failed disk and the end of the process, for producers to be told.
+    pub const POISON_GRACE: Duration = Duration::from_millis(200);
+    /// How often figures that are read from elsewhere are brought up to date.
+    pub const METRICS_TICK: Duration = Duration::from_millis(500);
+    /// Connections the kernel completes and keeps until they are accepted, per listener.
+    pub const LISTEN_BACKLOG: u32 = 4_096;
+    /// HTTP connections at once.
+    pub const HTTP_CONNECTIONS_MAX: usize = 64;
+    /// How long one HTTP connection may last.
+    pub const HTTP_DEADLINE: Duration = Duration::from_secs(60);
+    /// Largest head of an HTTP request, in bytes.
+    pub const HTTP_HEAD_BYTES_MAX: usize = 16 << 10;
+
+    // Decompression.
+
+    /// Most partitions of a Produce request of an old version that are refused one by one.
+    pub const REFUSAL_PARTITIONS_MAX: usize = 256;
 
     // Client verbs.
 

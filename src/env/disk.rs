@@ -1,8 +1,11 @@
 //! Files as the journal needs them: fixed length, aligned, `O_DIRECT`, and the directory operations
-//! around them. Every error is an `io::Error` with the kernel's number in `raw_os_error`, and its
-//! text names the operation and the path.
+//! around them. Every error is an `io::Error` whose text names the operation and the path; the
+//! kernel's number is found by [`super::raw_os_error`].
 
 use super::buffer::{Buffer, SharedBuffer};
+use super::real::disk::{RealDisk, RealFile};
+use super::sim;
+use crate::limits::BLOCK_ALIGN;
 use std::io;
 use std::path::Path;
 
@@ -29,105 +32,191 @@ pub struct DirEntry {
 /// The disk as one executor reaches it. Cheap to clone.
 #[derive(Clone)]
 pub struct Disk {
-    _private: (),
+    inner: DiskInner,
+}
+
+#[derive(Clone)]
+enum DiskInner {
+    Real(RealDisk),
+    Sim(sim::SimDisk),
 }
 
 impl Disk {
-    /// Makes a directory and its parents; existing ones are fine. Durable after `sync_dir` of each parent.
+    pub(super) fn real() -> Disk {
+        Disk {
+            inner: DiskInner::Real(RealDisk),
+        }
+    }
+
+    pub(super) fn simulated(disk: sim::SimDisk) -> Disk {
+        Disk {
+            inner: DiskInner::Sim(disk),
+        }
+    }
+
+    /// Makes a directory and its parents; existing ones are fine. Durable after `sync_dir` of each
+    /// parent.
     pub async fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        let _ = path;
-        unimplemented!()
+        match &self.inner {
+            DiskInner::Real(disk) => disk.create_dir_all(path).await,
+            DiskInner::Sim(disk) => disk.create_dir_all(path).await,
+        }
     }
 
     /// The files (not folders) of a directory, sorted by name.
     pub async fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        let _ = path;
-        unimplemented!()
+        match &self.inner {
+            DiskInner::Real(disk) => disk.list(path).await,
+            DiskInner::Sim(disk) => disk.list(path).await,
+        }
     }
 
-    /// Makes a new file (it must not exist), allocates `len_bytes` and writes zeros over all of it,
-    /// in slices that yield to foreground work, then flushes it. The *name* is durable only after
-    /// `sync_dir`. `ENOSPC` comes from here, never from an append.
+    /// Makes a new file (it must not exist), allocates `len_bytes` (a multiple of 4,096, not zero)
+    /// and writes zeros over all of it, in slices that yield to foreground work, then flushes it.
+    /// The *name* is durable only after `sync_dir`. `ENOSPC` comes from here, never from an append;
+    /// what was made is removed again then.
     pub async fn create_zeroed(&self, path: &Path, len_bytes: u64) -> io::Result<()> {
-        let _ = (path, len_bytes);
-        unimplemented!()
+        assert!(
+            len_bytes > 0,
+            "an empty file would mislead glommio's IOPOLL probe"
+        );
+        assert!(
+            len_bytes.is_multiple_of(BLOCK_ALIGN as u64),
+            "file lengths are aligned"
+        );
+        match &self.inner {
+            DiskInner::Real(disk) => disk.create_zeroed(path, len_bytes).await,
+            DiskInner::Sim(disk) => disk.create_zeroed(path, len_bytes).await,
+        }
     }
 
-    /// Opens an existing file.
+    /// Opens an existing file. It must not be empty.
     pub async fn open(&self, path: &Path, mode: OpenMode) -> io::Result<File> {
-        let _ = (path, mode);
-        unimplemented!()
+        let inner = match &self.inner {
+            DiskInner::Real(disk) => FileInner::Real(disk.open(path, mode).await?),
+            DiskInner::Sim(disk) => FileInner::Sim(disk.open(path, mode).await?),
+        };
+        Ok(File { inner })
     }
 
     /// Renames, replacing `target`. Durable after `sync_dir`.
     pub async fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
-        let _ = (source, target);
-        unimplemented!()
+        match &self.inner {
+            DiskInner::Real(disk) => disk.rename(source, target).await,
+            DiskInner::Sim(disk) => disk.rename(source, target).await,
+        }
     }
 
     /// Removes a file. Durable after `sync_dir`.
     pub async fn remove(&self, path: &Path) -> io::Result<()> {
-        let _ = path;
-        unimplemented!()
+        match &self.inner {
+            DiskInner::Real(disk) => disk.remove(path).await,
+            DiskInner::Sim(disk) => disk.remove(path).await,
+        }
     }
 
     /// Makes every name change in this directory durable.
     pub async fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        let _ = path;
-        unimplemented!()
+        match &self.inner {
+            DiskInner::Real(disk) => disk.sync_dir(path).await,
+            DiskInner::Sim(disk) => disk.sync_dir(path).await,
+        }
     }
 
-    /// Reads a small metadata file (store mark, checkpoint) as a whole; at most `len_bytes_max`.
+    /// Reads a small metadata file (store mark, checkpoint) as a whole; a longer one than
+    /// `len_bytes_max` is an error of kind `InvalidData`.
     pub async fn read_small(&self, path: &Path, len_bytes_max: usize) -> io::Result<Vec<u8>> {
-        let _ = (path, len_bytes_max);
-        unimplemented!()
+        match &self.inner {
+            DiskInner::Real(disk) => disk.read_small(path, len_bytes_max).await,
+            DiskInner::Sim(disk) => disk.read_small(path, len_bytes_max).await,
+        }
     }
 
-    /// Writes a small metadata file under a *new* name and flushes it. The name is durable only after
-    /// `sync_dir`.
+    /// Writes a small metadata file under a *new* name and flushes it. The name is durable only
+    /// after `sync_dir`. A file that could not be written in full is removed again.
     pub async fn write_small_new(&self, path: &Path, bytes: Vec<u8>) -> io::Result<()> {
-        let _ = (path, bytes);
-        unimplemented!()
+        match &self.inner {
+            DiskInner::Real(disk) => disk.write_small_new(path, bytes).await,
+            DiskInner::Sim(disk) => disk.write_small_new(path, bytes).await,
+        }
     }
 
     /// Bytes free for us on the file system that holds `path`.
     pub async fn free_bytes(&self, path: &Path) -> io::Result<u64> {
-        let _ = path;
-        unimplemented!()
+        match &self.inner {
+            DiskInner::Real(disk) => disk.free_bytes(path).await,
+            DiskInner::Sim(disk) => disk.free_bytes(path).await,
+        }
     }
 }
 
 /// An open file. Cheap to clone (one descriptor, counted); closed when the last clone is dropped.
 #[derive(Clone)]
 pub struct File {
-    _private: (),
+    inner: FileInner,
+}
+
+#[derive(Clone)]
+enum FileInner {
+    Real(RealFile),
+    Sim(sim::SimFile),
 }
 
 impl File {
     /// A zeroed, aligned buffer to write to this file; `len_bytes` must be a multiple of 4,096.
     #[must_use]
     pub fn buffer(&self, len_bytes: usize) -> Buffer {
-        let _ = len_bytes;
-        unimplemented!()
+        assert!(
+            len_bytes.is_multiple_of(BLOCK_ALIGN),
+            "buffer lengths are aligned"
+        );
+        match &self.inner {
+            FileInner::Real(file) => file.buffer(len_bytes),
+            FileInner::Sim(_) => Buffer::heap(len_bytes),
+        }
     }
 
     /// Writes the whole of `buffer` at `position` (both multiples of 4,096): a short write is
     /// continued until all is written, and a write that cannot make progress is an error. The
     /// future must not be dropped before it ends.
     pub async fn write_all_at(&self, buffer: SharedBuffer, position: u64) -> io::Result<()> {
-        let _ = (buffer, position);
-        unimplemented!()
+        assert!(
+            buffer.len().is_multiple_of(BLOCK_ALIGN),
+            "write lengths are aligned"
+        );
+        assert!(
+            position.is_multiple_of(BLOCK_ALIGN as u64),
+            "write positions are aligned"
+        );
+        match &self.inner {
+            FileInner::Real(file) => file.write_all_at(buffer, position).await,
+            FileInner::Sim(file) => file.write_all_at(buffer, position).await,
+        }
     }
 
     /// Reads `len_bytes` at `position` (both multiples of 4,096). Fewer bytes come back only at the
     /// end of the file.
     pub async fn read_at(&self, position: u64, len_bytes: usize) -> io::Result<SharedBuffer> {
-        let _ = (position, len_bytes);
-        unimplemented!()
+        assert!(
+            len_bytes.is_multiple_of(BLOCK_ALIGN),
+            "read lengths are aligned"
+        );
+        assert!(
+            position.is_multiple_of(BLOCK_ALIGN as u64),
+            "read positions are aligned"
+        );
+        match &self.inner {
+            FileInner::Real(file) => file.read_at(position, len_bytes).await,
+            FileInner::Sim(file) => file.read_at(position, len_bytes).await,
+        }
     }
 
-    /// Makes every write *completed before this call* durable (`fdatasync`).
+    /// Makes every write *completed before this call* durable (`fdatasync`). A failure is final:
+    /// the kernel reports it once and forgets, so it must never be retried.
     pub async fn sync_data(&self) -> io::Result<()> {
-        unimplemented!()
+        match &self.inner {
+            FileInner::Real(file) => file.sync_data().await,
+            FileInner::Sim(file) => file.sync_data().await,
+        }
     }
 }

@@ -119,7 +119,7 @@ impl Router {
         let deadline_ns = clock.now_ns().saturating_add(duration_ns(wait));
         while let Some(parked) = self.park_if_short(&here, limits.bytes_min) {
             let left = Duration::from_nanos(deadline_ns.saturating_sub(clock.now_ns()));
-            let fetch = &self.metrics.groups.fetch;
+            let fetch = &self.metrics.fetch;
             fetch.parks.inc();
             fetch.parked.add(1);
             let woken = clock.deadline(left, parked.woken()).await;
@@ -187,7 +187,7 @@ impl Router {
     ) -> Vec<FetchedHere> {
         let mut waiting = Vec::new();
         for (core, parts) in elsewhere {
-            self.metrics.groups.forward.sent.add(parts.len() as u64);
+            self.metrics.forward.sent.add(parts.len() as u64);
             let (reply, answers) = flume::bounded(1);
             let request = LaneRequest::Fetch { parts: parts.clone(), limits: *limits, reply };
             if self.send(*core, request).await {
@@ -255,7 +255,7 @@ impl Router {
         }
         let chunks = shard.read(&plan, room, one_at_least).await?;
         let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-        self.metrics.groups.fetch.served.add(bytes as u64);
+        self.metrics.fetch.served.add(bytes as u64);
         Ok(found(chunks.into_iter().map(Chunk::Shared).collect()))
     }
 
@@ -263,7 +263,7 @@ impl Router {
     pub(super) async fn wait_here(&self, parts: &[FetchPart], wait: Duration) {
         let parts: Vec<(usize, FetchPart)> = parts.iter().map(|part| (0, *part)).collect();
         if let Some(parked) = self.park_if_short(&parts, 1) {
-            self.metrics.groups.fetch.parks.inc();
+            self.metrics.fetch.parks.inc();
             let _ = self.env.clock().deadline(wait, parked.woken()).await;
         }
     }
@@ -275,7 +275,7 @@ impl Router {
         elsewhere: &BTreeMap<CoreId, Vec<(usize, FetchPart)>>,
         wait: Duration,
     ) {
-        let answers = FuturesUnordered::new();
+        let mut answers = FuturesUnordered::new();
         for (core, parts) in elsewhere {
             let (reply, answer) = flume::bounded(1);
             let parts = parts.iter().map(|(_, part)| *part).collect();
@@ -285,14 +285,14 @@ impl Router {
         }
         let here: Vec<FetchPart> =
             parts.iter().filter(|part| self.locate(&part.key).is_ok()).copied().collect();
-        let mut answers = answers;
         let local = async {
             if here.is_empty() {
                 std::future::pending::<()>().await;
             }
             self.wait_here(&here, wait).await;
         };
-        let any = select(pin!(local), answers.next());
+        let local = pin!(local);
+        let any = select(local, answers.next());
         let _ = self.env.clock().deadline(wait, any).await;
     }
 }

@@ -3,7 +3,7 @@
 //! client with a retriable error; nothing is dropped in silence.
 
 use super::Router;
-use super::fetch::{FetchLimits, FetchPart, Fetched};
+use super::fetch::{FetchLimits, FetchPart, Fetched, IntoOwned};
 use super::offsets::{OffsetAnswer, OffsetPart};
 use super::produce::ProducePart;
 use crate::base::ids::{CoreId, StageSequence};
@@ -74,7 +74,7 @@ impl Router {
             Err(flume::TrySendError::Disconnected(_)) => return false,
             Err(flume::TrySendError::Full(request)) => request,
         };
-        self.metrics.groups.forward.refused.inc();
+        self.metrics.forward.refused.inc();
         let sending = self.lane(core).send_async(request);
         matches!(self.env.clock().deadline(LANE_SEND_TIMEOUT, sending).await, Some(Ok(())))
     }
@@ -85,7 +85,7 @@ impl Router {
             match request {
                 LaneRequest::Produce { parts, reply } => self.serve_produce(parts, reply).await,
                 LaneRequest::Fetch { parts, limits, reply } => {
-                    self.metrics.groups.forward.received.add(parts.len() as u64);
+                    self.metrics.forward.received.add(parts.len() as u64);
                     let router = self.clone();
                     self.env.spawn("forwarded fetch", async move {
                         let answers = router.fetch_here(&parts, &limits).await;
@@ -101,7 +101,7 @@ impl Router {
                     });
                 }
                 LaneRequest::Offsets { parts, reply } => {
-                    self.metrics.groups.forward.received.add(parts.len() as u64);
+                    self.metrics.forward.received.add(parts.len() as u64);
                     let router = self.clone();
                     self.env.spawn("forwarded offsets", async move {
                         let answers = router.offsets_here(parts).await;
@@ -126,7 +126,7 @@ impl Router {
         parts: Vec<(usize, ProducePart)>,
         reply: Option<flume::Sender<Answers<Result<Appended, AppendError>>>>,
     ) {
-        self.metrics.groups.forward.received.add(parts.len() as u64);
+        self.metrics.forward.received.add(parts.len() as u64);
         let mut answers = Vec::with_capacity(parts.len());
         let mut tickets: Vec<(Shard, StageSequence)> = Vec::new();
         for (at, part) in parts {
@@ -181,9 +181,12 @@ impl Router {
 
     /// This core's figures.
     fn snapshot(&self) -> CoreSnapshot {
-        let journals: Vec<_> = self.shards().map(|shard| (shard.id(), shard.journal_metrics())).collect();
-        self.metrics.partitions.set(self.shards().map(Shard::partition_count).sum::<usize>() as u64);
-        self.metrics.quarantined.set(self.shards().map(Shard::quarantined_count).sum::<usize>() as u64);
-        self.metrics.snapshot(self.core, &journals)
+        let count = |of: fn(&Shard) -> usize| {
+            i64::try_from(self.shards().map(of).sum::<usize>()).unwrap_or(i64::MAX)
+        };
+        self.metrics.shard.shards.set(count(|_| 1));
+        self.metrics.shard.partitions.set(count(Shard::partition_count));
+        self.metrics.shard.quarantined.set(count(Shard::quarantined_count));
+        self.metrics.snapshot()
     }
 }

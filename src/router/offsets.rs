@@ -57,7 +57,7 @@ impl Router {
         }
         let mut waiting = Vec::new();
         for (core, parts) in elsewhere {
-            self.metrics.groups.forward.sent.add(parts.len() as u64);
+            self.metrics.forward.sent.add(parts.len() as u64);
             let (reply, receiver) = flume::bounded(1);
             if self.send(core, LaneRequest::Offsets { parts, reply }).await {
                 waiting.push(receiver);

@@ -43,10 +43,7 @@ impl Router {
         for (at, part) in parts.into_iter().enumerate() {
             match self.locate(&part.key) {
                 Ok(shard) => {
-                    if !shard.has_room() {
-                        self.metrics.groups.journal.room_waits.inc();
-                        let _ = shard.room().await;
-                    }
+                    let _ = shard.room().await;
                     let result = self.append_here(shard, part);
                     staged.note(shard, &result);
                     staged.results.push(result);
@@ -58,7 +55,7 @@ impl Router {
             }
         }
         for (core, parts) in elsewhere {
-            self.metrics.groups.forward.sent.add(parts.len() as u64);
+            self.metrics.forward.sent.add(parts.len() as u64);
             let (reply, answers) = flume::bounded(1);
             let reply = acknowledged.then_some(reply);
             if self.send(core, LaneRequest::Produce { parts, reply }).await && acknowledged {
@@ -79,7 +76,7 @@ impl Router {
         }
         let batch_bytes = part.batch.len() as u64;
         let appended = shard.append(part.key, part.batch, part.bytes_max)?;
-        let produce = &self.metrics.groups.produce;
+        let produce = &self.metrics.produce;
         if appended.duplicate {
             produce.duplicates.inc();
         } else {

@@ -40,28 +40,21 @@ struct Inbound {
 }
 
 impl Inbound {
-    /// Reads more; 0 at the end of the stream.
+    /// Reads more; 0 at the end of the stream. Dropping the future loses nothing.
     async fn fill(&mut self) -> std::io::Result<usize> {
-        let used = self.buffer.len();
-        self.buffer.resize(used + READ_BUFFER_BYTES, 0);
-        let outcome = self.half.read(&mut self.buffer[used..]).await;
-        let count = *outcome.as_ref().unwrap_or(&0);
-        self.buffer.truncate(used + count);
-        outcome
+        self.half.read_into(&mut self.buffer, READ_BUFFER_BYTES).await
     }
 
-    /// Moves up to `target.capacity` missing bytes from the buffer, then from the socket, until
-    /// `target` has `length` bytes; false at the end of the stream.
+    /// Moves what is missing from the buffer, then from the socket, until `target` has `length`
+    /// bytes; false at the end of the stream.
     async fn read_to(&mut self, target: &mut BytesMut, length: usize) -> bool {
         let ready = self.buffer.len().min(length - target.len());
         target.extend_from_slice(&self.buffer[..ready]);
         self.buffer.advance(ready);
-        let mut filled = target.len();
-        target.resize(length, 0);
-        while filled < length {
-            match self.half.read(&mut target[filled..]).await {
+        while target.len() < length {
+            match self.half.read_into(target, length - target.len()).await {
                 Ok(0) | Err(_) => return false,
-                Ok(count) => filled += count,
+                Ok(_) => {}
             }
         }
         true
@@ -75,30 +68,25 @@ pub async fn serve(session: Session, conn: Conn) {
     let replies = Replies::new(session.settings.requests_in_flight_max);
     let writing = {
         let (replies, metrics) = (replies.clone(), session.metrics());
-        let clock = session.router.env.clock();
-        let sent = move |bytes: usize| metrics.groups.requests.outbound.add(bytes as u64);
-        write_replies(replies, output.clone(), clock, sent)
+        let sent = move |bytes: usize| metrics.requests.outbound.add(bytes as u64);
+        write_replies(replies, output, sent)
     };
     let (finished, writer_finished) = flume::bounded::<WriteEnd>(1);
     session.router.env.spawn("connection writer", async move {
-        let end = writing.await;
-        if end != WriteEnd::Finished {
-            output.shutdown();
-        }
-        let _ = finished.send(end);
+        let _ = finished.send(writing.await);
     });
     let mut inbound = Inbound { half, buffer: BytesMut::new() };
     let end = read_requests(&session, &mut inbound, &replies).await;
     replies.end();
     let write_end = writer_finished.recv_async().await.unwrap_or(WriteEnd::Gone);
-    inbound.half.shutdown();
+    inbound.half.control().shutdown();
     note_end(&session, end, write_end);
     tracing::debug!(%peer, ?end, ?write_end, "connection closed");
 }
 
 fn note_end(session: &Session, end: End, write_end: WriteEnd) {
     let metrics = session.metrics();
-    let connections = &metrics.groups.connections;
+    let connections = &metrics.connections;
     match end {
         End::Idle => connections.closed_idle.inc(),
         End::SlowBody => connections.closed_slow_body.inc(),
@@ -126,7 +114,7 @@ async fn read_requests(session: &Session, inbound: &mut Inbound, replies: &Repli
             Ok(read) => read,
             Err(end) => return end,
         };
-        session.metrics().groups.requests.inbound.add((PREFIX_BYTES + length) as u64);
+        session.metrics().requests.inbound.add((PREFIX_BYTES + length) as u64);
         match start(session, frame).await {
             Some(reply) => replies.push(reply, units),
             None => return End::Protocol,
@@ -198,7 +186,7 @@ async fn read_body(
 /// Decodes a frame and starts its request; `None` if it is no request at all.
 async fn start(session: &Session, frame: Bytes) -> Option<Reply> {
     let (header, body) = RequestHeader::decode(&frame).ok()?;
-    session.metrics().groups.requests.received.inc(header.api_key);
+    session.metrics().requests.received.inc(header.api_key);
     if !versions::support(header.api_key, header.api_version).is_served() {
         return match refusal::refuse(&header, &body) {
             refusal::Refusal::Answer(answer) => Some(Reply::Now(answer.into())),

@@ -48,17 +48,17 @@ impl Open {
 }
 
 /// Accepts and serves connections until the listener is stopped.
-pub async fn accept(session: Session, listener: Listener, limits: ConnectionLimits) {
+pub async fn accept(session: Session, mut listener: Listener, limits: ConnectionLimits) {
     let open = Rc::new(Open::default());
     let clock = session.router.env.clock();
     let gap_ns = 1_000_000_000 / limits.rate_max;
     let mut next_ns = clock.now_ns();
     loop {
         let conn = match listener.accept().await {
-            Ok(conn) => conn,
-            Err(_) if session.stopping() => return,
+            Ok(Some(conn)) => conn,
+            Ok(None) => return,
             Err(error) => {
-                // Out of descriptors, or the peer left between: neither may end the loop.
+                // Out of descriptors, most likely: that may not end the loop.
                 tracing::warn!(%error, "a connection could not be accepted");
                 clock.sleep(Duration::from_millis(10)).await;
                 continue;
@@ -70,7 +70,7 @@ pub async fn accept(session: Session, listener: Listener, limits: ConnectionLimi
             clock.sleep(Duration::from_nanos(next_ns - now_ns)).await;
         }
         let metrics = session.metrics();
-        let connections = &metrics.groups.connections;
+        let connections = &metrics.connections;
         let address = conn.peer().ip();
         if open.total.get() >= limits.total_max {
             connections.refused_total_limit.inc();
@@ -81,18 +81,14 @@ pub async fn accept(session: Session, listener: Listener, limits: ConnectionLimi
             connections.refused_address_limit.inc();
             continue;
         }
-        connections.accepted.inc();
-        connections.open.add(1);
         open.enter(address);
-        session.enter(&conn);
+        let id = session.enter(&conn);
         let (session, open) = (session.clone(), Rc::clone(&open));
         let env = session.router.env.clone();
         env.spawn("connection", async move {
-            let id = conn.id();
             connection::serve(session.clone(), conn).await;
             session.leave(id);
             open.leave(address);
-            session.metrics().groups.connections.open.sub(1);
         });
     }
 }

@@ -12,13 +12,15 @@ pub mod listener;
 pub mod replies;
 
 use crate::config::{Config, MemoryBudget};
-use crate::limits::SMALL_REQUESTS_PERCENT;
+use crate::env::net::{Conn, ConnControl};
+use crate::limits::{DRAIN_POLL, SMALL_REQUESTS_PERCENT};
 use crate::metrics::CoreMetrics;
 use crate::router::Router;
 use crate::wire::{Request, RequestHeader};
 use admission::MemoryPool;
 use replies::Reply;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -41,6 +43,8 @@ pub struct Inner {
     /// Memory for fetch answers.
     pub fetches: MemoryPool,
     stopping: Cell<bool>,
+    open: RefCell<HashMap<u64, ConnControl>>,
+    next_connection: Cell<u64>,
 }
 
 impl std::ops::Deref for Session {
@@ -99,6 +103,8 @@ impl Session {
                 large_requests: MemoryPool::new(request_bytes - small_bytes),
                 fetches: MemoryPool::new(budget.fetch_bytes_per_core()),
                 stopping: Cell::new(false),
+                open: RefCell::default(),
+                next_connection: Cell::new(0),
             }),
         }
     }
@@ -115,9 +121,42 @@ impl Session {
         self.stopping.get()
     }
 
-    /// Begins the stop.
+    /// Begins the stop: every connection's reading ends, what was read is still answered.
     pub fn stop(&self) {
         self.stopping.set(true);
+        for control in self.open.borrow().values() {
+            control.stop_reading();
+        }
+    }
+
+    /// Waits until every connection has answered what it had read, and is closed.
+    pub async fn drained(&self) {
+        while !self.open.borrow().is_empty() {
+            self.router.env.clock().sleep(DRAIN_POLL).await;
+        }
+    }
+
+    /// Notes a connection; the number is for [`Session::leave`].
+    fn enter(&self, conn: &Conn) -> u64 {
+        let id = self.next_connection.get();
+        self.next_connection.set(id + 1);
+        self.open.borrow_mut().insert(id, conn.control());
+        self.metrics().connections.accepted.inc();
+        self.metrics().connections.open.add(1);
+        id
+    }
+
+    fn leave(&self, id: u64) {
+        self.open.borrow_mut().remove(&id);
+        self.metrics().connections.open.sub(1);
+    }
+
+    /// Brings the figures that are kept elsewhere up to date.
+    pub fn update_figures(&self) {
+        let pools = [&self.small_requests, &self.large_requests, &self.fetches];
+        let admission = &self.router.metrics.admission;
+        admission.used.set(pools.iter().map(|pool| pool.used_bytes()).sum());
+        admission.waits.set(pools.iter().map(|pool| pool.waits()).sum());
     }
 
     /// Starts one request. What fixes its order (staging) is done when this returns; `None` if the

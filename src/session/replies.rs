@@ -6,9 +6,8 @@
 //! Lives on one core, between the two tasks of one connection.
 
 use super::admission::Units;
-use crate::env::Clock;
 use crate::env::net::WriteHalf;
-use crate::limits::{REPLY_COALESCE_BYTES, WRITE_TIMEOUT};
+use crate::limits::{REPLY_COALESCE_BYTES, WRITE_STALL_MAX};
 use bytes::{Bytes, BytesMut};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -196,7 +195,6 @@ impl Gathered {
 pub async fn write_replies(
     replies: Replies,
     mut output: WriteHalf,
-    clock: Clock,
     sent: impl Fn(usize),
 ) -> WriteEnd {
     let mut held: Option<Queued> = None;
@@ -214,15 +212,12 @@ pub async fn write_replies(
         held = gather_ready(&replies, &mut gathered, &mut requests).await;
         let piece = gathered.contiguous();
         if !piece.is_empty() {
-            match clock.deadline(WRITE_TIMEOUT, output.write_all(&piece)).await {
-                Some(Ok(())) => sent(piece.len()),
-                Some(Err(_)) => {
+            match output.write_all(&[&piece], WRITE_STALL_MAX).await {
+                Ok(()) => sent(piece.len()),
+                Err(error) => {
                     replies.give_up();
-                    return WriteEnd::Gone;
-                }
-                None => {
-                    replies.give_up();
-                    return WriteEnd::SlowReader;
+                    let slow = error.kind() == std::io::ErrorKind::TimedOut;
+                    return if slow { WriteEnd::SlowReader } else { WriteEnd::Gone };
                 }
             }
         }

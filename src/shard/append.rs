@@ -39,14 +39,14 @@ impl Shard {
         batch: Bytes,
         bytes_max: usize,
     ) -> Result<Appended, AppendError> {
-        let view = BatchView::first(&batch).map_err(AppendError::Batch)?;
-        if view.len_bytes() != batch.len() {
+        let (view, rest) = BatchView::split(&batch).map_err(AppendError::Batch)?;
+        if !rest.is_empty() {
             return Err(AppendError::NotOneBatch);
         }
         if batch.len() > bytes_max {
             return Err(AppendError::TooLarge { batch_bytes: batch.len(), bytes_max });
         }
-        view.check_produced().map_err(AppendError::Batch)?;
+        view.validate_produced().map_err(AppendError::Batch)?;
         if self.journal.poisoned().is_some() || self.closing.get() {
             return Err(AppendError::Closed);
         }
@@ -84,7 +84,7 @@ impl Shard {
                 });
             }
         }
-        let ticket = self.journal.stage(StagedEntry::Records {
+        let ticket = self.stage_entry(StagedEntry::Records {
             partition: key,
             base_offset: partition.next,
             leader_epoch: LEADER_EPOCH,

@@ -239,7 +239,8 @@ fn check_name(name: &str) -> Result<(), TopicError> {
 }
 
 fn check_partitions(partitions: i32) -> Result<(), TopicError> {
-    if (1..=PARTITIONS_PER_TOPIC_MAX).contains(&partitions) {
+    let count = usize::try_from(partitions).unwrap_or(0);
+    if (1..=PARTITIONS_PER_TOPIC_MAX).contains(&count) {
         return Ok(());
     }
     Err(TopicError::InvalidPartitions(format!(

@@ -7,6 +7,7 @@
 //!   [16] topic │ i32 partition │ i64 log_start │ i64 committed │ u8 seen_after_damage
 //!   u8 quarantined (then i64 from │ u32 length, reason)
 //!   u32 extents, each:   i64 first │ i64 last │ i64 max timestamp so far │ u64 position │ u32 length
+//!                        │ i32 leader epoch
 //!   u32 producers, each: i64 id │ i16 epoch │ u8 batches, each: i32 first │ i32 last │ i64 offset
 //! ```
 //! Only durable state enters: see `Partition::durable_producers`.
@@ -60,6 +61,7 @@ fn put_partition(out: &mut Vec<u8>, key: &TopicPartition, partition: &Partition)
         out.put_i64_le(stored.max_timestamp_so_far_ms);
         out.put_u64_le(stored.extent.position.0);
         out.put_u32_le(stored.extent.len_bytes);
+        out.put_i32_le(stored.extent.leader_epoch);
     }
     put_count(out, partition.durable_producers.len());
     for (producer, window) in partition.durable_producers.iter() {
@@ -133,13 +135,16 @@ fn get_partition(
         partition.quarantine = Some(Quarantine { from, reason });
     }
     for _ in 0..input.try_get_u32_le()? {
+        let first = Offset(input.try_get_i64_le()?);
         partition.extents.push_back(StoredExtent {
-            first: Offset(input.try_get_i64_le()?),
+            first,
             last: Offset(input.try_get_i64_le()?),
             max_timestamp_so_far_ms: input.try_get_i64_le()?,
             extent: Extent {
                 position: Position(input.try_get_u64_le()?),
                 len_bytes: input.try_get_u32_le()?,
+                leader_epoch: input.try_get_i32_le()?,
+                base_offset: first,
             },
         });
     }
@@ -202,7 +207,12 @@ mod tests {
             first: Offset(0),
             last: Offset(29),
             max_timestamp_so_far_ms: 77,
-            extent: Extent { position: Position(8192), len_bytes: 999 },
+            extent: Extent {
+                position: Position(8192),
+                len_bytes: 999,
+                leader_epoch: 0,
+                base_offset: Offset(0),
+            },
         });
         let stamp =
             BatchStamp { producer: ProducerId(4), epoch: 2, first_sequence: 0, record_count: 30 };

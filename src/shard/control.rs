@@ -78,7 +78,7 @@ impl Shard {
         assert_eq!(self.id(), ShardId(0), "only shard 0 hands out producer ids");
         let first = self.state.borrow().producer_id_next;
         let body = machine::encode_producer_ids(first + count);
-        let ticket = self.stage_state(EntryKind::ProducerIds, body);
+        let ticket = self.stage_state(EntryKind::Producers, body);
         self.durable(ticket).await?;
         Ok(first)
     }
@@ -89,7 +89,7 @@ impl Shard {
             return Err(TopicError::Closed);
         }
         let body = machine::encode_topic_change(change);
-        let ticket = self.stage_state(EntryKind::TopicChange, body);
+        let ticket = self.stage_state(EntryKind::Topic, body);
         self.durable(ticket).await.map_err(|_| TopicError::Closed)
     }
 

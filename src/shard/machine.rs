@@ -67,8 +67,8 @@ impl ShardState {
 
     fn apply_state(&mut self, kind: EntryKind, body: &[u8]) {
         match kind {
-            EntryKind::TopicChange => self.catalog.apply(decode_topic_change(body)),
-            EntryKind::ProducerIds => self.producer_id_next = decode_producer_ids(body),
+            EntryKind::Topic => self.catalog.apply(decode_topic_change(body)),
+            EntryKind::Producers => self.producer_id_next = decode_producer_ids(body),
             EntryKind::TopicDropped => self.drop_topic(decode_topic_dropped(body)),
             other => panic!("the journal delivered {other:?}, which no shard of this version stages"),
         }
@@ -100,7 +100,7 @@ impl StateMachine for ShardState {
                 known.apply(base_offset, record_count, extent, batches);
             }
             EntryView::State { kind, body } => self.apply_state(kind, body),
-            EntryView::Damaged { partition, base_offset, record_count } => {
+            EntryView::Damaged { partition, base_offset, record_count, .. } => {
                 self.apply_damage(partition, base_offset, record_count);
             }
         }

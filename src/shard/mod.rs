@@ -23,9 +23,9 @@ pub use machine::ShardState;
 use crate::base::ids::{ShardId, StageSequence, TopicId};
 use crate::env::Env;
 use crate::journal::{
-    EntryKind, Journal, JournalConfig, JournalError, JournalMetrics, Poisoned, RecoveryReport,
-    StagedEntry,
+    EntryKind, Journal, JournalConfig, JournalError, Poisoned, RecoveryReport, StagedEntry,
 };
+use crate::metrics::JournalMetrics;
 use crate::limits::{CHECKPOINT_INTERVAL, CHECKPOINT_JOURNAL_BYTES_MIN};
 use bytes::Bytes;
 use catalog::Catalog;
@@ -44,7 +44,7 @@ pub struct Inner {
     journal: Journal,
     state: Rc<RefCell<ShardState>>,
     closing: Cell<bool>,
-    checkpointed_bytes: Cell<u64>,
+    last_ticket: Cell<StageSequence>,
 }
 
 impl std::ops::Deref for Shard {
@@ -74,7 +74,7 @@ impl Shard {
                 journal,
                 state,
                 closing: Cell::new(false),
-                checkpointed_bytes: Cell::new(0),
+                last_ticket: Cell::new(StageSequence(0)),
             }),
         };
         shard.release_dead();
@@ -103,12 +103,6 @@ impl Shard {
     /// [`Poisoned`] if the disk failed.
     pub async fn room(&self) -> Result<(), Poisoned> {
         self.journal.room().await
-    }
-
-    /// Whether there is room without waiting.
-    #[must_use]
-    pub fn has_room(&self) -> bool {
-        self.journal.has_room()
     }
 
     /// The journal's figures.
@@ -152,7 +146,13 @@ impl Shard {
     }
 
     fn stage_state(&self, kind: EntryKind, body: Vec<u8>) -> StageSequence {
-        self.journal.stage(StagedEntry::State { kind, body: Bytes::from(body) })
+        self.stage_entry(StagedEntry::State { kind, body: Bytes::from(body) })
+    }
+
+    fn stage_entry(&self, entry: StagedEntry) -> StageSequence {
+        let ticket = self.journal.stage(entry);
+        self.last_ticket.set(ticket);
+        ticket
     }
 
     /// Hands dead extents back to the journal.
@@ -169,8 +169,7 @@ impl Shard {
         while !self.closing.get() && self.journal.poisoned().is_none() {
             self.env.clock().sleep(CHECKPOINT_INTERVAL).await;
             self.release_dead();
-            let journalled = self.journal.metrics().bytes_written();
-            if journalled - self.checkpointed_bytes.get() < CHECKPOINT_JOURNAL_BYTES_MIN {
+            if self.journal.replay_bytes() < CHECKPOINT_JOURNAL_BYTES_MIN {
                 continue;
             }
             if let Err(error) = self.checkpoint().await {
@@ -184,7 +183,6 @@ impl Shard {
     /// # Errors
     /// [`JournalError`] if the disk refuses it. The journal itself is whole without it.
     pub async fn checkpoint(&self) -> Result<(), JournalError> {
-        self.checkpointed_bytes.set(self.journal.metrics().bytes_written());
         let bytes = checkpoint::encode(&self.state.borrow());
         self.journal.checkpoint(bytes).await
     }
@@ -195,9 +193,9 @@ impl Shard {
     /// [`JournalError`] if the disk fails meanwhile.
     pub async fn close(&self) -> Result<(), JournalError> {
         self.closing.set(true);
-        let anything = self.journal.metrics().bytes_written() > self.checkpointed_bytes.get();
-        if anything && self.journal.poisoned().is_none() {
-            self.journal.settle().await?;
+        if self.last_ticket.get() > StageSequence(0)
+            && self.durable(self.last_ticket.get()).await.is_ok()
+        {
             self.checkpoint().await?;
         }
         self.journal.close().await

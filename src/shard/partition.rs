@@ -110,16 +110,16 @@ impl Partition {
     fn apply_batches(&mut self, batches: &[u8], replayed: bool) -> i64 {
         let mut max_timestamp_ms = i64::MIN;
         let mut rest = batches;
-        while let Ok(view) = BatchView::first(rest) {
-            max_timestamp_ms = max_timestamp_ms.max(view.max_timestamp_ms());
+        while let Ok((view, after)) = BatchView::split(rest) {
+            max_timestamp_ms = max_timestamp_ms.max(view.max_timestamp());
             if let Some(stamp) = stamp_of(&view) {
-                let base = view.base_offset();
+                let base = Offset(view.base_offset());
                 self.durable_producers.remember(&stamp, base, StageSequence(0));
                 if replayed {
                     self.staged_producers.remember(&stamp, base, StageSequence(0));
                 }
             }
-            rest = &rest[view.len_bytes()..];
+            rest = after;
         }
         assert!(rest.is_empty(), "an extent is a whole number of batches");
         max_timestamp_ms

@@ -129,9 +129,9 @@ impl Shard {
             Err(_) => return Err(FetchError::Disk),
         };
         let mut start = 0;
-        while let Ok(view) = BatchView::first(&buffer[start..]) {
-            let end = start + view.len_bytes();
-            if view.max_timestamp_ms() >= wanted_ms {
+        while let Ok((view, _)) = BatchView::split(&buffer[start..]) {
+            let end = start + view.bytes().len();
+            if view.max_timestamp() >= wanted_ms {
                 return Ok(Some(buffer.slice(start..end)));
             }
             start = end;
@@ -173,9 +173,9 @@ fn plan_in(
 fn batches_within(buffer: &[u8], offset: Offset, room: usize, must: bool) -> std::ops::Range<usize> {
     let mut start = 0;
     let mut end = 0;
-    while let Ok(view) = BatchView::first(&buffer[end..]) {
-        let next = end + view.len_bytes();
-        if view.last_offset() < offset {
+    while let Ok((view, _)) = BatchView::split(&buffer[end..]) {
+        let next = end + view.bytes().len();
+        if view.last_offset() < offset.0 {
             start = next;
         } else if next - start > room && !(must && end == start) {
             break;

@@ -86,3 +86,55 @@ impl Conversation {
         Ok(response)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::messages::{MetadataRequest, MetadataResponse};
+    use crate::wire::produce::ProduceRequest;
+    use crate::wire::{RequestHeader, Response, response, versions};
+
+    fn answer_to(frame: &Bytes, correlation_id: i32) -> Bytes {
+        let (header, _) = RequestHeader::decode(&frame.slice(4..)).expect("our own header");
+        let response = Response::Metadata(MetadataResponse::default());
+        let version = header.api_version;
+        let frame = response::encode(versions::METADATA, version, correlation_id, &response);
+        frame.expect("a small answer").slice(4..)
+    }
+
+    /// Goal: answers belong to requests. Method: two requests, answered in order; then an answer
+    /// with another's number, and one to nothing.
+    #[test]
+    fn answers_belong_to_requests() {
+        let mut client = Conversation::new("test");
+        let question = Request::Metadata(MetadataRequest::default());
+        let first = client.ask(12, &question).expect("a small request");
+        let second = client.ask(4, &question).expect("a small request");
+        assert_eq!(client.pending(), 2);
+        assert!(client.answer(&answer_to(&first, 1)).is_ok());
+        let mixed = DecodeError::CorrelationMismatch {
+            sent: 2,
+            received: 1,
+        };
+        assert_eq!(client.answer(&answer_to(&second, 1)), Err(mixed));
+        assert!(
+            client.answer(&answer_to(&second, 2)).is_err(),
+            "nothing was asked"
+        );
+    }
+
+    /// Goal: a Produce without acknowledgement waits for nothing.
+    #[test]
+    fn acks_0_expects_no_answer() {
+        let mut client = Conversation::new("test");
+        let produce = Request::Produce(ProduceRequest::default());
+        client.ask(7, &produce).expect("a small request");
+        assert_eq!(client.pending(), 0);
+        let refused = client.ask(2, &produce);
+        let (api_key, version) = (versions::PRODUCE, 2);
+        assert_eq!(
+            refused,
+            Err(EncodeError::UnsupportedVersion { api_key, version })
+        );
+    }
+}

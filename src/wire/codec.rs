@@ -123,11 +123,8 @@ fn drain(codec: Codec, mut decoder: impl Read, cap: usize) -> Result<Vec<u8>, Co
         let start = output.len();
         let step = STEP_BYTES.min(cap + 1 - start);
         output.resize(start + step, 0);
-        let read = match decoder.read(&mut output[start..]) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            Err(error) => return Err(malformed(codec, &error)),
-        };
+        let read = decoder.read(&mut output[start..]);
+        let read = read.map_err(|error| malformed(codec, &error))?;
         output.truncate(start + read);
         if read == 0 {
             return Ok(output);

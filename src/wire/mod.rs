@@ -14,6 +14,7 @@ pub mod codec;
 pub mod error;
 pub mod fetch;
 pub mod frame;
+pub mod fuzz;
 pub mod header;
 pub mod messages;
 pub mod produce;

@@ -28,7 +28,7 @@ use super::produce::{
 use super::response::{self, Response};
 use super::schema::Message;
 use super::versions::{self, PRODUCE_VERSION_MIN, SERVED};
-use crate::limits::REFUSAL_BODY_BYTES_MAX;
+use crate::limits::{REFUSAL_BODY_BYTES_MAX, REFUSAL_PARTITIONS_MAX};
 
 const CODE: i16 = ErrorCode::UnsupportedVersion.code();
 
@@ -87,7 +87,8 @@ fn produce(header: &RequestHeader, body: &Bytes) -> Option<Bytes> {
         return None;
     }
     let request = ProduceRequest::decode(body, version).ok()?;
-    if request.acks == 0 {
+    let partitions = request.topics.iter().map(|topic| topic.partitions.len());
+    if request.acks == 0 || partitions.sum::<usize>() > REFUSAL_PARTITIONS_MAX {
         return None;
     }
     let partition = |partition: ProducePartition| ProducePartitionResponse {

@@ -10,7 +10,7 @@ use super::messages::{
     ListOffsetsRequest, MetadataRequest,
 };
 use super::produce::ProduceRequest;
-use super::schema::{DecodeError, EncodeError, Message, Wire, Writer};
+use super::schema::{DecodeError, EncodeError, Entropy, Form, Message, Sample, Wire, Writer};
 use super::versions::{self, Support};
 
 macro_rules! requests {
@@ -27,6 +27,18 @@ macro_rules! requests {
             pub fn api_key(&self) -> i16 {
                 match self {
                     $( Self::$variant(_) => $key, )*
+                }
+            }
+
+            /// Makes one up, as `version` can carry it; `None` if the API is not served.
+            #[must_use]
+            pub fn sample(api_key: i16, version: i16, entropy: &mut Entropy) -> Option<Self> {
+                match api_key {
+                    $( $key => {
+                        let form = <$type>::form(version);
+                        Some(Self::$variant(Sample::sample(entropy, form)))
+                    } )*
+                    _ => None,
                 }
             }
 
@@ -102,7 +114,7 @@ pub fn encode(header: &RequestHeader, request: &Request) -> Result<Bytes, Encode
         return Err(EncodeError::UnsupportedVersion { api_key, version });
     }
     let flexible = versions::is_flexible(api_key, version);
-    let form = super::schema::Form { version, flexible };
+    let form = Form { version, flexible };
     let mut writer = Writer::new(form, 256);
     writer.raw(&[0; 4]);
     header.write(&mut writer, flexible);

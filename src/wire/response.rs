@@ -10,7 +10,7 @@ use super::messages::{
     InitProducerIdResponse, ListOffsetsResponse, MetadataResponse,
 };
 use super::produce::ProduceResponse;
-use super::schema::{DecodeError, EncodeError, Form, Message, Wire, Writer};
+use super::schema::{DecodeError, EncodeError, Entropy, Form, Message, Sample, Wire, Writer};
 use super::versions;
 
 macro_rules! responses {
@@ -27,6 +27,18 @@ macro_rules! responses {
             pub fn api_key(&self) -> i16 {
                 match self {
                     $( Self::$variant(_) => $key, )*
+                }
+            }
+
+            /// Makes one up, as `version` can carry it; `None` if the API is not served.
+            #[must_use]
+            pub fn sample(api_key: i16, version: i16, entropy: &mut Entropy) -> Option<Self> {
+                match api_key {
+                    $( $key => {
+                        let form = <$type>::form(version);
+                        Some(Self::$variant(Sample::sample(entropy, form)))
+                    } )*
+                    _ => None,
                 }
             }
 

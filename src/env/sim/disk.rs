@@ -48,6 +48,7 @@ struct Op {
 impl DiskState {
     pub(super) fn new(media: Media, faults: FaultPlan, recorded: bool) -> Self {
         Self {
+            op_next: media.op_last,
             media,
             faults,
             recorded,

@@ -133,8 +133,9 @@ pub(super) struct Dir {
     pub(super) pending: Pending<DirChange>,
 }
 
+/// What is under way: a change, or a flush with the completions it covers.
 #[derive(Clone, Debug)]
-enum InFlight {
+pub(super) enum InFlight {
     Change(Change),
     Sync(SyncTarget, u64),
 }
@@ -144,8 +145,10 @@ enum InFlight {
 pub struct Media {
     pub(super) inodes: BTreeMap<InodeId, Inode>,
     pub(super) dirs: BTreeMap<Rc<Path>, Dir>,
-    in_flight: BTreeMap<OpId, InFlight>,
+    pub(super) in_flight: BTreeMap<OpId, InFlight>,
     completions: u64,
+    /// The highest operation seen; a later run on this disk counts on from it.
+    pub(super) op_last: u64,
 }
 
 impl Default for Media {
@@ -170,6 +173,7 @@ impl Media {
             dirs,
             in_flight: BTreeMap::new(),
             completions: 0,
+            op_last: 0,
         }
     }
 
@@ -231,63 +235,28 @@ impl Media {
         bytes
     }
 
-    /// Turns one bit of a file on the platter: rot, behind everybody's back.
-    ///
-    /// # Panics
-    /// If `path` names no file or the byte lies past its end.
-    pub fn flip_bit(&mut self, path: &Path, byte: u64, bit: u8) {
-        let Some(Entry::File(inode)) = self.lookup(path) else {
-            panic!("rot needs a file at {}", path.display());
-        };
-        let file = self.inodes.get_mut(&inode).expect("a name leads to a file");
-        assert!(byte < file.len_visible, "rot lies inside the file");
-        let byte = usize::try_from(byte).expect("a simulated file fits in memory");
-        for slots in [&mut file.durable, &mut file.visible] {
-            let slot = slot_mut(slots, byte / SECTOR_BYTES);
-            let sector = Rc::make_mut(slot.get_or_insert_with(|| Rc::new([0; SECTOR_BYTES])));
-            sector[byte % SECTOR_BYTES] ^= 1 << bit;
+    /// Whether this event, next, would take choices away from a crash (something becomes durable).
+    #[must_use]
+    pub fn settled_by(&self, event: &Event) -> bool {
+        match event {
+            Event::SyncComplete(_) => true,
+            Event::Complete(op) => matches!(
+                self.in_flight.get(op),
+                Some(InFlight::Change(Change::Write { dsync: true, .. }))
+            ),
+            Event::Submit(..)
+            | Event::Fail(..)
+            | Event::SyncSubmit(..)
+            | Event::SyncFail(_)
+            | Event::Mark(_) => false,
         }
-    }
-
-    /// Replaces a file's contents on the platter (a stale or swapped copy), or makes the file.
-    pub fn plant_file(&mut self, path: &Path, bytes: &[u8]) {
-        let dir = path.parent().expect("a file lies in a folder");
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .expect("a file has a name");
-        let inode = self.inode_next();
-        let slots = Rc::new(cut_slots(bytes));
-        let len = bytes.len() as u64;
-        let file = Inode {
-            durable: Rc::clone(&slots),
-            visible: slots,
-            len_durable: len,
-            len_visible: len,
-            ..Inode::default()
-        };
-        self.inodes.insert(inode, file);
-        let dir = self.dirs.get_mut(dir).expect("the folder exists");
-        for names in [&mut dir.durable, &mut dir.visible] {
-            Rc::make_mut(names).insert(Rc::from(name), Entry::File(inode));
-        }
-    }
-
-    /// Takes a file away behind everybody's back; whether there was one.
-    pub fn lose_file(&mut self, path: &Path) -> bool {
-        let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
-        else {
-            return false;
-        };
-        let Some(dir) = self.dirs.get_mut(dir) else {
-            return false;
-        };
-        Rc::make_mut(&mut dir.durable).remove(name);
-        Rc::make_mut(&mut dir.visible).remove(name).is_some()
     }
 
     /// Carries out one event.
     pub fn apply(&mut self, event: &Event) {
+        if let Event::Submit(op, _) | Event::SyncSubmit(op, _) = event {
+            self.op_last = self.op_last.max(op.0);
+        }
         match event {
             Event::Submit(op, change) => self.submit(*op, change),
             Event::Complete(op) => self.complete(*op, None),
@@ -344,7 +313,7 @@ impl Media {
     }
 
     /// Ends a change: all of it, or (failed) only its first `landed` sectors.
-    fn complete(&mut self, op: OpId, landed: Option<usize>) {
+    pub(super) fn complete(&mut self, op: OpId, landed: Option<usize>) {
         let Some(InFlight::Change(change)) = self.in_flight.remove(&op) else {
             panic!("only a change in flight ends");
         };

@@ -10,6 +10,7 @@ mod executor;
 mod fault;
 mod image;
 mod media;
+mod mishap;
 mod planted;
 #[cfg(test)]
 mod tests;

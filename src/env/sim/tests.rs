@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::env::{Env, OpenMode, SharedBuffer};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -458,7 +459,7 @@ async fn busy(env: Env) -> u64 {
         .await
         .unwrap();
     let file = disk.open(Path::new(FILE), OpenMode::Write).await.unwrap();
-    let done = Rc::new(RefCell::new(0u64));
+    let done = Rc::new(Cell::new(0u64));
     for index in 0..16u64 {
         let (env, file, done) = (env.clone(), file.clone(), Rc::clone(&done));
         env.clone().spawn("writer", async move {
@@ -468,15 +469,13 @@ async fn busy(env: Env) -> u64 {
                 .await
                 .unwrap();
             file.sync_data().await.unwrap();
-            let mut done = done.borrow_mut();
-            *done = done.wrapping_mul(31).wrapping_add(index);
+            done.set(done.get().wrapping_mul(31).wrapping_add(index));
         });
     }
     while env.clock().now_ns() < 100_000_000 {
         env.yield_now().await;
     }
-    let order = *done.borrow();
-    order
+    done.get()
 }
 
 /// Ten seeds twice: equal traces, events and results; different seeds differ.
@@ -581,4 +580,40 @@ fn planted_bugs_are_off_unless_planted() {
     assert!(!Sim::new(1).run(ask).value);
     assert!(!Sim::new(1).plant(Bug::SealMissing).run(ask).value);
     assert!(Sim::new(1).plant(Bug::TicketsOutOfOrder).run(ask).value);
+}
+
+/// A kill is no power cut: the next process sees what was written and not flushed, and a power cut
+/// after it may still take it back, unless the next process flushed.
+#[test]
+fn kill_keeps_volatile_data_volatile() {
+    let run = Sim::new(18).disk(disk_with_file(1)).run(async |env: Env| {
+        let file = env
+            .disk()
+            .open(Path::new(FILE), OpenMode::Write)
+            .await
+            .unwrap();
+        file.write_all_at(filled(1, 7), 0).await.unwrap();
+    });
+    let killed = run.after.killed(&mut fastrand::Rng::with_seed(1));
+    for flush in [false, true] {
+        let next = Sim::new(19)
+            .disk(killed.clone())
+            .run(async move |env: Env| {
+                let file = env
+                    .disk()
+                    .open(Path::new(FILE), OpenMode::Write)
+                    .await
+                    .unwrap();
+                assert_eq!(file.read_at(0, SECTOR_BYTES).await.unwrap()[0], 7);
+                if flush {
+                    file.sync_data().await.unwrap();
+                }
+            });
+        let lost_or_kept = BTreeSet::from([Some(vec![0]), Some(vec![7])]);
+        let kept = BTreeSet::from([Some(vec![7])]);
+        assert_eq!(
+            outcomes(&next, FILE),
+            if flush { kept } else { lost_or_kept }
+        );
+    }
 }

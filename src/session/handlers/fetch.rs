@@ -29,7 +29,7 @@ impl Session {
         Reply::Later(Box::pin(async move {
             let answer = session.fetch_answer(&header, &request).await;
             let took_ns = session.router.env.clock().now_ns() - received_ns;
-            session.router.metrics.groups.requests.fetch.record(took_ns);
+            session.router.metrics.requests.fetch.record(took_ns);
             Some(answer)
         }))
     }

@@ -47,7 +47,7 @@ impl Session {
     /// Counts an error code that is answered.
     fn count_error(&self, code: ErrorCode) {
         if !code.is_none() {
-            self.router.metrics.groups.requests.errors.inc(code.code());
+            self.router.metrics.requests.errors.inc(code.code());
         }
     }
 }

@@ -120,13 +120,14 @@ fn query_of(timestamp: i64) -> OffsetQuery {
 /// timestamp. Its offset and its own timestamp; (-1, -1) if there is none.
 fn locate(found: &OffsetFound, wanted_ms: Option<i64>) -> Result<(i64, i64), ErrorCode> {
     let Some(batch) = &found.batch else { return Ok((-1, -1)) };
-    let view = BatchView::first(batch).map_err(|_| ErrorCode::CorruptMessage)?;
-    let wanted_ms = wanted_ms.unwrap_or_else(|| view.max_timestamp_ms());
-    let records = codec::records_of(&view).map_err(|_| ErrorCode::CorruptMessage)?;
-    for record in records.iter() {
+    let view = BatchView::only(batch).map_err(|_| ErrorCode::CorruptMessage)?;
+    let wanted_ms = wanted_ms.unwrap_or_else(|| view.max_timestamp());
+    let records =
+        codec::uncompressed_records(&view).map_err(|_| ErrorCode::CorruptMessage)?;
+    for record in view.records(&records) {
         let record = record.map_err(|_| ErrorCode::CorruptMessage)?;
-        if record.timestamp_ms >= wanted_ms {
-            return Ok((record.offset.0, record.timestamp_ms));
+        if record.timestamp >= wanted_ms {
+            return Ok((record.offset, record.timestamp));
         }
     }
     Ok((-1, -1))

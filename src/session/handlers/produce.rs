@@ -39,7 +39,7 @@ impl Session {
         let received_ns = self.router.env.clock().now_ns();
         let pending = self.stage(&header, request, acknowledged).await;
         let staged_ns = self.router.env.clock().now_ns();
-        self.router.metrics.groups.stages.validate.record(staged_ns - received_ns);
+        self.router.metrics.stages.validate.record(staged_ns - received_ns);
         let session = self.clone();
         Reply::Later(Box::pin(async move {
             if !acknowledged {
@@ -47,8 +47,8 @@ impl Session {
             }
             let response = session.finish(pending).await;
             let done_ns = session.router.env.clock().now_ns();
-            session.router.metrics.groups.stages.durable.record(done_ns - staged_ns);
-            session.router.metrics.groups.requests.produce.record(done_ns - received_ns);
+            session.router.metrics.stages.durable.record(done_ns - staged_ns);
+            session.router.metrics.requests.produce.record(done_ns - received_ns);
             session.answer(&header, &response.into())
         }))
     }
@@ -100,7 +100,7 @@ impl Session {
         }
         if !acknowledged {
             let count = batches.len() as u64;
-            self.router.metrics.groups.produce.unacknowledged.add(count);
+            self.router.metrics.produce.unacknowledged.add(count);
         }
         let staged = self.router.stage(batches, acknowledged).await;
         Pending { request, parts, staged }
@@ -145,7 +145,7 @@ impl Session {
             },
         };
         self.count_error(code);
-        self.router.metrics.groups.produce.rejected.inc();
+        self.router.metrics.produce.rejected.inc();
         ProducePartitionResponse {
             index,
             error_code: code.code(),

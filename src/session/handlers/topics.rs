@@ -191,7 +191,7 @@ impl Session {
 
     fn count_error_number(&self, number: i16) {
         if number != 0 {
-            self.router.metrics.groups.requests.errors.inc(number);
+            self.router.metrics.requests.errors.inc(number);
         }
     }
 }

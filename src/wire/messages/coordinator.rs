@@ -34,7 +34,7 @@ structure! {
         /// Kafka's error code.
         error_code: i16 [0, 3] = 0,
         /// What went wrong, in words.
-        error_message: Option<Text> [1, 3] = None,
+        error_message: Option<Text> [1, 3] = Some(Text::default()),
         /// Broker id.
         node_id: i32 [0, 3] = 0,
         /// Host name.

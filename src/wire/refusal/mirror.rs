@@ -14,6 +14,9 @@ macro_rules! filled {
     }};
 }
 
+#[cfg(test)]
+pub(super) use filled;
+
 /// An answer in one list, an element for each element of one list of the request.
 macro_rules! list {
     (

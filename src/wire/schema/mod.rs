@@ -15,6 +15,7 @@ mod array;
 mod error;
 mod primitive;
 mod reader;
+mod sample;
 mod writer;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod tests;
 pub use array::{Array, Iter};
 pub use error::{DecodeError, EncodeError};
 pub use reader::Reader;
+pub use sample::{Entropy, Sample};
 pub use writer::Writer;
 
 use bytes::Bytes;
@@ -66,7 +68,7 @@ pub trait Wire: Sized + Clone {
 }
 
 /// A whole request or response body.
-pub trait Message: Wire + Default {
+pub trait Message: Wire + Sample + Default {
     /// Kafka's name for it.
     const NAME: &'static str;
     /// The first version with compact lengths and tagged fields.
@@ -164,6 +166,22 @@ macro_rules! structure {
                         writer.tag($tag, &self.$tag_field);
                     } )*)?
                 }
+            }
+        }
+
+        impl $crate::wire::schema::Sample for $name {
+            fn sample(
+                entropy: &mut $crate::wire::schema::Entropy,
+                form: $crate::wire::schema::Form,
+            ) -> Self {
+                let mut value = Self::default();
+                $( if form.carries($first, $last) {
+                    value.$field = $crate::wire::schema::Sample::sample(entropy, form);
+                } )*
+                $($( if form.flexible && form.carries($tag_first, i16::MAX) && entropy.one_in(2) {
+                    value.$tag_field = $crate::wire::schema::Sample::sample(entropy, form);
+                } )*)?
+                value
             }
         }
     )* };

@@ -137,7 +137,12 @@ impl<'a> Reader<'a> {
         Ok(Some(count))
     }
 
-    fn believe(&self, count: usize, bytes_min: usize, max: usize) -> Result<(), DecodeError> {
+    pub(super) fn believe(
+        &self,
+        count: usize,
+        bytes_min: usize,
+        max: usize,
+    ) -> Result<(), DecodeError> {
         let left = self.left();
         let fits = count <= max && count.saturating_mul(bytes_min.max(1)) <= left;
         if fits {

@@ -1,0 +1,134 @@
+//! The process and its host: how it ends, its clocks outside executors, chance, and what it runs on.
+//! Callable from any thread; nothing here needs glommio.
+
+pub mod facts;
+pub mod lock;
+pub mod ready;
+pub mod signals;
+
+pub use facts::{
+    affinity_cpus, hostname, kernel_release, memory_bytes, process_id, random_bytes, thread_cpu_ns,
+    user_is_root,
+};
+pub use lock::{DataLock, LockError, data_dir};
+pub use ready::{remove_ready_file, write_ready_file};
+pub use signals::{StopSignal, ignore_sigpipe, restore_sigpipe, watch_stop_signals};
+
+use crate::base::exit::ExitCode;
+use std::any::Any;
+use std::io::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Set by the first thread that ends the process, so that one reason is told, not several.
+static EXITING: AtomicBool = AtomicBool::new(false);
+/// Called once before the process ends (flushes the log).
+static EXIT_HOOK: OnceLock<fn(ExitCode)> = OnceLock::new();
+
+/// Sets what is called, once, before [`exit_now`] ends the process: flush the log. It must not
+/// block for long nor panic. Only the first call counts.
+pub fn set_exit_hook(hook: fn(ExitCode)) {
+    let _ = EXIT_HOOK.set(hook);
+}
+
+/// Ends the process at once, from any thread: tells `reason` on standard error, calls the exit hook,
+/// and leaves without running destructors (which is as safe as `kill -9`, by design). If another
+/// thread is already at it, this one waits for the end.
+pub fn exit_now(code: ExitCode, reason: &str) -> ! {
+    if EXITING.swap(true, Ordering::SeqCst) {
+        // Normally gone within microseconds; a hook that hangs must not keep the process.
+        std::thread::sleep(Duration::from_secs(2));
+    } else {
+        // A dead standard error is no reason to fail differently.
+        let _ = writeln!(std::io::stderr(), "penstock: {reason}");
+        if let Some(hook) = EXIT_HOOK.get() {
+            hook(code);
+        }
+    }
+    // SAFETY: `_exit` only ends the process.
+    unsafe { libc::_exit(code.code()) }
+}
+
+/// Makes a panic anywhere, also on a thread of a library, end the process with exit code 6 after
+/// telling it once. For the broker; a client verb keeps the standard behaviour until it calls this.
+pub fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("unnamed").to_owned();
+        let place = panic
+            .location()
+            .map_or_else(String::new, |at| format!(" at {at}"));
+        let text = panic_text(panic.payload());
+        let trace = std::backtrace::Backtrace::capture();
+        let trace = match trace.status() {
+            std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
+            _ => String::new(),
+        };
+        let reason = format!("this is a bug: thread {name} panicked{place}: {text}{trace}");
+        exit_now(ExitCode::Bug, &reason);
+    }));
+}
+
+/// Ends the process for a panic that was caught where it must not pass (a task, a blocking thread).
+pub(super) fn exit_for_panic(place: &str, panic: &(dyn Any + Send)) -> ! {
+    exit_now(
+        ExitCode::Bug,
+        &format!("this is a bug: {place} panicked: {}", panic_text(panic)),
+    )
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("(no text)")
+}
+
+/// Nanoseconds on the monotonic clock since the first call in this process.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let elapsed = START.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_nanos()).expect("the process does not run for 584 years")
+}
+
+/// Milliseconds since 1970 on the wall clock; negative if the host's clock is before it.
+#[must_use]
+pub fn unix_ms() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
+    }
+}
+
+/// Blocks this thread. Never on an executor.
+pub fn sleep_blocking(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
+/// Milliseconds since this was first called; the server calls it when it starts.
+#[must_use]
+pub fn uptime_ms() -> u64 {
+    static STARTED: OnceLock<Instant> = OnceLock::new();
+    let elapsed = STARTED.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Starts a named thread that lives as long as it likes (it is not joined).
+///
+/// # Errors
+/// When the kernel has no thread left.
+pub fn spawn_thread(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> std::io::Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map_err(|error| super::error::at("start", format!("thread {name}"), error))
+}
+
+#[cfg(test)]
+mod tests;
