@@ -5,9 +5,13 @@
 use std::collections::BTreeSet;
 
 use penstock::wire::fetch::FetchResponse;
-use penstock::wire::messages::{ListOffsetsResponse, MetadataResponse};
+use penstock::wire::messages::{
+    ApiVersionsResponse, CreatableTopicResult, CreatePartitionsResponse, CreateTopicsResponse,
+    DeleteTopicsResponse, DescribeClusterResponse, DescribeConfigsResponse, DescribeConfigsResult,
+    FindCoordinatorResponse, ListOffsetsResponse, MetadataResponse,
+};
 use penstock::wire::produce::ProduceResponse;
-use penstock::wire::{Request, Response};
+use penstock::wire::{Request, Response, Text};
 
 /// Error codes that only a cluster which has just started gives: we have no such moment.
 const TRANSIENT: [i16; 2] = [14, 15];
@@ -51,21 +55,7 @@ pub fn differences(request: &Request, theirs: &Response, ours: &Response) -> Vec
             )
         }
         (_, Response::FindCoordinator(theirs), Response::FindCoordinator(ours)) => {
-            let keys = |coordinators: &[_]| coordinators.len();
-            let (left, right) = (theirs.coordinators.to_vec(), ours.coordinators.to_vec());
-            let mut all = Vec::new();
-            if keys(&left) != keys(&right) {
-                all.push(format!("{} coordinators, not {}", right.len(), left.len()));
-            }
-            let errors = right
-                .iter()
-                .map(|one| one.error_code)
-                .chain([ours.error_code]);
-            // There are no groups yet, so nobody coordinates them.
-            for error in errors.filter(|error| !matches!(*error, 0 | NO_COORDINATOR)) {
-                all.push(format!("coordinator error {error}"));
-            }
-            all
+            coordinators(theirs, ours)
         }
         (_, Response::InitProducerId(theirs), Response::InitProducerId(ours)) => {
             let mut all = error("", settled(theirs.error_code), settled(ours.error_code));
@@ -78,47 +68,32 @@ pub fn differences(request: &Request, theirs: &Response, ours: &Response) -> Vec
     }
 }
 
+/// There are no groups yet, so nobody coordinates them: a broker may say so, in as many answers.
+fn coordinators(theirs: &FindCoordinatorResponse, ours: &FindCoordinatorResponse) -> Vec<String> {
+    let mut all = Vec::new();
+    if theirs.coordinators.len() != ours.coordinators.len() {
+        let (right, left) = (ours.coordinators.len(), theirs.coordinators.len());
+        all.push(format!("{right} coordinators, not {left}"));
+    }
+    let each = ours.coordinators.iter().map(|one| one.error_code);
+    for error in each
+        .chain([ours.error_code])
+        .filter(|error| !matches!(*error, 0 | NO_COORDINATOR))
+    {
+        all.push(format!("coordinator error {error}"));
+    }
+    all
+}
+
 /// The answers that are asked for by administrators.
 fn administration(theirs: &Response, ours: &Response) -> Vec<String> {
     match (theirs, ours) {
-        (Response::ApiVersions(theirs), Response::ApiVersions(ours)) => {
-            let mut all = error("", theirs.error_code, ours.error_code);
-            for api in ours.api_keys.iter() {
-                let known = theirs
-                    .api_keys
-                    .iter()
-                    .find(|known| known.api_key == api.api_key);
-                let within = known.is_some_and(|known| {
-                    known.min_version <= api.min_version && api.max_version <= known.max_version
-                });
-                if !within {
-                    all.push(format!("{api:?} is more than Kafka has"));
-                }
-            }
-            all
-        }
+        (Response::ApiVersions(theirs), Response::ApiVersions(ours)) => api_versions(theirs, ours),
         (Response::CreateTopics(theirs), Response::CreateTopics(ours)) => {
-            let lines = |answer: &penstock::wire::messages::CreateTopicsResponse| {
-                let topics = answer.topics.iter();
-                topics
-                    .map(|topic| format!("{} error {}", topic.name, topic.error_code))
-                    .collect()
-            };
-            let mut all = sets(&lines(theirs), &lines(ours));
-            for (left, right) in theirs.topics.iter().zip(ours.topics.iter()) {
-                if (left.num_partitions, left.replication_factor)
-                    != (right.num_partitions, right.replication_factor)
-                {
-                    all.push(format!(
-                        "{}: {} partitions",
-                        left.name, right.num_partitions
-                    ));
-                }
-            }
-            all
+            create_topics(theirs, ours)
         }
         (Response::DeleteTopics(theirs), Response::DeleteTopics(ours)) => {
-            let lines = |answer: &penstock::wire::messages::DeleteTopicsResponse| {
+            let lines = |answer: &DeleteTopicsResponse| {
                 let topics = answer.responses.iter();
                 topics
                     .map(|topic| format!("{:?} error {}", topic.name, topic.error_code))
@@ -127,7 +102,7 @@ fn administration(theirs: &Response, ours: &Response) -> Vec<String> {
             sets(&lines(theirs), &lines(ours))
         }
         (Response::CreatePartitions(theirs), Response::CreatePartitions(ours)) => {
-            let lines = |answer: &penstock::wire::messages::CreatePartitionsResponse| {
+            let lines = |answer: &CreatePartitionsResponse| {
                 let topics = answer.results.iter();
                 topics
                     .map(|topic| format!("{} error {}", topic.name, topic.error_code))
@@ -136,42 +111,82 @@ fn administration(theirs: &Response, ours: &Response) -> Vec<String> {
             sets(&lines(theirs), &lines(ours))
         }
         (Response::DescribeConfigs(theirs), Response::DescribeConfigs(ours)) => {
-            let lines = |answer: &penstock::wire::messages::DescribeConfigsResponse| {
-                let results = answer.results.iter();
-                let line = |result: penstock::wire::messages::DescribeConfigsResult| {
-                    format!(
-                        "{} {} error {}, settings {}",
-                        result.resource_type,
-                        result.resource_name,
-                        result.error_code,
-                        !result.configs.is_empty()
-                    )
-                };
-                results.map(line).collect()
-            };
-            sets(&lines(theirs), &lines(ours))
+            sets(&describe_configs(theirs), &describe_configs(ours))
         }
         (Response::DescribeCluster(theirs), Response::DescribeCluster(ours)) => {
-            let mut all = error("", theirs.error_code, ours.error_code);
-            all.extend(error(
-                "endpoint type",
-                theirs.endpoint_type.into(),
-                ours.endpoint_type.into(),
-            ));
-            if ours.brokers.is_empty() || ours.cluster_id.is_empty() {
-                all.push("no brokers, or no cluster id".to_owned());
-            }
-            if !ours
-                .brokers
-                .iter()
-                .any(|broker| broker.broker_id == ours.controller_id)
-            {
-                all.push("the controller is no broker".to_owned());
-            }
-            all
+            describe_cluster(theirs, ours)
         }
         _ => vec!["an answer to another request".to_owned()],
     }
+}
+
+/// Kafka serves more than we do; nothing of ours may be more than Kafka has.
+fn api_versions(theirs: &ApiVersionsResponse, ours: &ApiVersionsResponse) -> Vec<String> {
+    let mut all = error("", theirs.error_code, ours.error_code);
+    for api in ours.api_keys.iter() {
+        let known = theirs
+            .api_keys
+            .iter()
+            .find(|known| known.api_key == api.api_key);
+        let within = known.is_some_and(|known| {
+            known.min_version <= api.min_version && api.max_version <= known.max_version
+        });
+        if !within {
+            all.push(format!("{api:?} is more than Kafka has"));
+        }
+    }
+    all
+}
+
+fn create_topics(theirs: &CreateTopicsResponse, ours: &CreateTopicsResponse) -> Vec<String> {
+    let lines = |answer: &CreateTopicsResponse| {
+        let topics = answer.topics.iter();
+        let line = |topic: CreatableTopicResult| {
+            let (partitions, copies) = (topic.num_partitions, topic.replication_factor);
+            format!(
+                "{} error {}, {partitions} × {copies}",
+                topic.name, topic.error_code
+            )
+        };
+        topics.map(line).collect()
+    };
+    sets(&lines(theirs), &lines(ours))
+}
+
+fn describe_configs(answer: &DescribeConfigsResponse) -> BTreeSet<String> {
+    let results = answer.results.iter();
+    let line = |result: DescribeConfigsResult| {
+        // A broker's name is its id, which is ours.
+        let name = if result.resource_type == 4 {
+            Text::default()
+        } else {
+            result.resource_name
+        };
+        let has_settings = !result.configs.is_empty();
+        let (kind, code) = (result.resource_type, result.error_code);
+        format!("kind {kind} {name} error {code}, settings {has_settings}")
+    };
+    results.map(line).collect()
+}
+
+fn describe_cluster(
+    theirs: &DescribeClusterResponse,
+    ours: &DescribeClusterResponse,
+) -> Vec<String> {
+    let mut all = error("", theirs.error_code, ours.error_code);
+    let kinds = (theirs.endpoint_type.into(), ours.endpoint_type.into());
+    all.extend(error("endpoint type", kinds.0, kinds.1));
+    if ours.brokers.is_empty() || ours.cluster_id.is_empty() {
+        all.push("no brokers, or no cluster id".to_owned());
+    }
+    if !ours
+        .brokers
+        .iter()
+        .any(|broker| broker.broker_id == ours.controller_id)
+    {
+        all.push("the controller is no broker".to_owned());
+    }
+    all
 }
 
 fn error(what: &str, theirs: i16, ours: i16) -> Vec<String> {

@@ -13,7 +13,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 const LINE_CHARS_MAX: usize = 100;
 /// Files in a folder of `src`.
 const FOLDER_FILES_MAX: usize = 12;
-/// Folders below `src` that a file may lie in.
+/// Folders below `src` that a file may lie in; one that holds only a file's `tests.rs` is no level.
 const FOLDER_DEPTH_MAX: usize = 2;
 
 /// Lines of a file that are not test code.
