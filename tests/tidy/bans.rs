@@ -219,7 +219,7 @@ fn the_lists_name_only_files_that_need_them() {
         );
         let source = sources
             .iter()
-            .find(|source| source.path == path)
+            .find(|source| source.path == *path)
             .expect(path);
         assert!(
             !unlisted_unsafe(source, &[]).is_empty(),
@@ -229,7 +229,7 @@ fn the_lists_name_only_files_that_need_them() {
     for (path, why) in SHARED_FILES {
         let source = sources
             .iter()
-            .find(|source| source.path == path)
+            .find(|source| source.path == *path)
             .expect(path);
         assert!(
             !unlisted_sharing(source, &[]).is_empty(),
