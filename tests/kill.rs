@@ -27,7 +27,7 @@ use consumer::{Reader, Watcher};
 use field::Field;
 use penstock::check::Rule;
 use producer::{Habit, Producer};
-use support::broker::Options;
+use support::broker::{self, Options};
 
 /// Kill cycles without a setting.
 const KILLS_DEFAULT: u32 = 5;
@@ -79,10 +79,7 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
     let seed = setting("PENSTOCK_SEED").unwrap_or_else(|| fastrand::u64(..));
     let kills = setting("PENSTOCK_KILLS").map_or(KILLS_DEFAULT, |kills| kills as u32);
     println!("PENSTOCK_SEED={seed} PENSTOCK_KILLS={kills}");
-    let home = tempfile::Builder::new()
-        .prefix("penstock-kill-")
-        .tempdir()
-        .expect("a folder");
+    let home = broker::home("kill");
     // Small segments roll often; two shards whatever the number of cores.
     let options = Options::new(home.path()).with(&["--segment-bytes", "4MiB", "--shards", "2"]);
     let field = Field::new(home.path(), seed);

@@ -11,6 +11,16 @@ use std::time::{Duration, Instant};
 /// Longest a start may take before the test gives up on it.
 pub const START_MAX: Duration = Duration::from_secs(30);
 
+/// A folder for one test, on the file system of the build: a temporary one may have no `O_DIRECT`.
+/// It goes when the test does, unless it is kept.
+pub fn home(test: &str) -> tempfile::TempDir {
+    let prefix = format!("{test}-");
+    let folder = tempfile::Builder::new()
+        .prefix(&prefix)
+        .tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+    folder.expect("a folder can be made")
+}
+
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct Options {
