@@ -1,12 +1,13 @@
 //! R1: `kill -9` under load. Goal: whatever instant the process dies at — under load, while it
-//! starts, while it recovers — nothing acknowledged is lost, nothing invented, nothing read is taken
-//! back, no idempotent value doubled, and order holds. Method: producers, consumers and a watcher
-//! drive the real binary and record every answer before they act on it; a nemesis kills and starts
-//! it; at the end everything is read back and the checker of `penstock::check` judges the history.
+//! starts, while it recovers — nothing acknowledged is lost, nothing invented, nothing read is
+//! taken back, no idempotent value doubled, and order holds. Method: producers, consumers and a
+//! watcher drive the real binary and record every answer before they act on it; a nemesis kills
+//! and starts it; at the end everything is read back and the checker of `penstock::check` judges
+//! the history.
 //!
-//! `PENSTOCK_KILLS` sets the number of kill cycles (5), `PENSTOCK_SEED` replays a plan: what is sent,
-//! how, and when the nemesis strikes (the scheduler adds its own chance). The history is kept when
-//! the verdict is bad; its path is printed.
+//! `PENSTOCK_KILLS` sets the number of kill cycles (5), `PENSTOCK_SEED` replays a plan: what is
+//! sent, how, and when the nemesis strikes (the scheduler adds its own chance). The history is
+//! kept when the verdict is bad; its path is printed.
 
 #[path = "kill/consumer.rs"]
 mod consumer;

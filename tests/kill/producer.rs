@@ -72,7 +72,7 @@ impl Producer {
     /// Sends until the field drains and nothing is open.
     pub fn run(mut self, field: &Field) {
         let mut cluster: Option<Cluster> = None;
-        while !(field.is_draining() && self.open.is_empty()) && !field.is_over() {
+        while !(field.is_over() || field.is_draining() && self.open.is_empty()) {
             let Some(connected) = cluster.as_mut() else {
                 cluster = self.reconnect(field);
                 if cluster.is_none() {

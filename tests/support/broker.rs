@@ -137,10 +137,9 @@ impl Broker {
     pub fn wait_ready(&mut self, most: Duration) -> Result<Ready, String> {
         let deadline = Instant::now() + most;
         loop {
-            if let Some(ready) = read_ready(&self.options.ready_file()) {
-                if ready.pid == self.child.id() {
-                    return Ok(ready);
-                }
+            let ready = read_ready(&self.options.ready_file());
+            if let Some(ready) = ready.filter(|ready| ready.pid == self.child.id()) {
+                return Ok(ready);
             }
             if let Some(status) = self.child.try_wait().expect("the child can be asked") {
                 return Err(format!(

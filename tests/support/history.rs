@@ -75,9 +75,11 @@ impl Recorder {
 /// header, so that those are proven too.
 pub fn make(producer: u32, sequence: u64, length_bytes: usize) -> (event::Record, batch::Record) {
     let (value, payload) = value::build(producer, sequence, length_bytes);
-    let key = (sequence % 3 == 0).then(|| format!("key-{producer}-{sequence}").into_bytes());
+    let key = sequence
+        .is_multiple_of(3)
+        .then(|| format!("key-{producer}-{sequence}").into_bytes());
     let mut headers = Vec::new();
-    if sequence % 4 == 0 {
+    if sequence.is_multiple_of(4) {
         headers.push((b"attempt".to_vec(), None));
         headers.push((b"".to_vec(), Some(sequence.to_le_bytes().to_vec())));
     }
