@@ -26,6 +26,7 @@ pub struct Nemesis {
     kills: u32,
     kills_in_start: u32,
     stops: u32,
+    pauses: u32,
     ready_longest: Duration,
     stop_longest: Duration,
 }
@@ -40,6 +41,7 @@ impl Nemesis {
             kills: 0,
             kills_in_start: 0,
             stops: 0,
+            pauses: 0,
             ready_longest: Duration::ZERO,
             stop_longest: Duration::ZERO,
         }
@@ -61,9 +63,13 @@ impl Nemesis {
                 let partitions = self.random.i32(1..4);
                 self.create(field, &format!("extra-{cycle}"), partitions);
             }
-            if self.random.u32(0..8) == 0 {
-                self.restart_gently(field);
-                continue;
+            match self.random.u32(0..10) {
+                0 => {
+                    self.restart_gently(field);
+                    continue;
+                }
+                1 => self.pause(),
+                _ => {}
             }
             self.kill(field);
             while self.random.u32(0..5) < 2 {
@@ -92,15 +98,25 @@ impl Nemesis {
 
     pub fn summary(&self) -> String {
         format!(
-            "{} kills, {} kills of a start, {} clean stops (longest {:?}), longest start {:?}, \
-             {} topics",
+            "{} kills, {} kills of a start, {} pauses, {} clean stops (longest {:?}), \
+             longest start {:?}, {} topics",
             self.kills,
             self.kills_in_start,
+            self.pauses,
             self.stops,
             self.stop_longest,
             self.ready_longest,
             self.created.len()
         )
+    }
+
+    /// Stops the process for a while, as a hypervisor does, before it is killed.
+    fn pause(&mut self) {
+        let broker = self.broker.as_ref().expect("a broker runs");
+        broker.signal(libc::SIGSTOP);
+        thread::sleep(Duration::from_millis(self.random.u64(10..400)));
+        broker.signal(libc::SIGCONT);
+        self.pauses += 1;
     }
 
     fn kill(&mut self, field: &Field) {

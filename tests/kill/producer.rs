@@ -2,6 +2,7 @@
 //! and are sent again in their first order, as real clients do.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ use crate::support::history;
 
 /// Answers in a row that say "out of order" to a batch with nothing before it.
 const DISORDER_MAX: u32 = 10;
+/// Once in so many answers the client hangs up instead of reading: the broker did the work, the
+/// client never hears of it, and the retry must not double it (R14).
+const ABSENT_ONE_IN: u32 = 150;
 
 /// How a producer works.
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +146,9 @@ impl Producer {
         let Some(first) = self.open.front() else {
             return Ok(());
         };
+        if self.random.u32(0..ABSENT_ONE_IN) == 0 {
+            return Err(Failure::Io(ErrorKind::ConnectionAborted.into()));
+        }
         let answer = cluster.to(TOPIC, first.partition)?.receive_produced();
         match answer {
             Ok(answer) => self.take_answer(field, answer),
