@@ -9,7 +9,8 @@ pub const BLOCK_BYTES_MAX: usize = 1 << 20;
 pub const COMMIT_DEPTH: usize = 4;
 /// Largest Kafka frame, in bytes, without its length prefix.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
-/// Default largest record batch, in bytes (`max.message.bytes`): 1 MiB and the batch header, as Kafka.
+/// Default largest record batch, in bytes (`max.message.bytes`): 1 MiB and the batch header, as
+/// Kafka.
 pub const MESSAGE_BYTES_MAX_DEFAULT: usize = (1 << 20) + 12;
 
 /// Bytes of zeros written at once while a segment is prepared; foreground work goes in between.

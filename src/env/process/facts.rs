@@ -125,7 +125,8 @@ mod tests {
         assert_eq!(affinity_cpus(), expected);
     }
 
-    /// Goal: both control group layouts and every ancestor are asked. Method: a recorded text of each.
+    /// Goal: both control group layouts and every ancestor are asked. Method: a recorded text of
+    /// each.
     #[test]
     fn control_groups_are_found() {
         let files = cgroup_limit_files("0::/system.slice/penstock.service\n");
