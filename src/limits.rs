@@ -1,39 +1,334 @@
 //! Every limit of the broker, in one place; `penstock config` prints them.
+//!
+//! A limit is written as an ordinary documented constant inside [`limits!`], one block a room, so
+//! that the list which is printed cannot forget one (a test compares the two). What an operator may
+//! change is a key in `config`, whose default is then taken from here.
 
-/// Alignment of every disk transfer, in bytes. The device may report 512 on 4,096-byte sectors, so
-/// it is never asked.
-pub const BLOCK_ALIGN: usize = 4096;
-/// Largest journal block, in bytes, header and padding included.
-pub const BLOCK_BYTES_MAX: usize = 1 << 20;
-/// Journal blocks in flight at once per shard. Measured: storage.md, "Group commit".
-pub const COMMIT_DEPTH: usize = 4;
-/// Largest Kafka frame, in bytes, without its length prefix.
-pub const FRAME_BYTES_MAX: usize = 16 << 20;
-/// Default largest record batch, in bytes (`max.message.bytes`): 1 MiB and the batch header, as
-/// Kafka.
-pub const MESSAGE_BYTES_MAX_DEFAULT: usize = (1 << 20) + 12;
+use std::time::Duration;
 
-/// Bytes of zeros written at once while a segment is prepared; foreground work goes in between.
-pub const ZERO_SLICE_BYTES: usize = 256 << 10;
-/// How often a short write is continued before it counts as failed.
-pub const SHORT_WRITES_MAX: usize = 64;
-/// Milliseconds between the heartbeats of an executor. Four wake-ups a second do not show.
-pub const HEARTBEAT_MS: u64 = 250;
-/// Milliseconds between the watchdog's looks; longer than two heartbeats may be late together.
-pub const WATCHDOG_CHECK_MS: u64 = 500;
-/// Entries of each ring. Deeper ones are charged to the locked memory of the user.
-pub const RING_DEPTH: usize = 128;
-/// Buffer memory of each executor that is registered with its rings, in bytes.
-pub const IO_MEMORY_BYTES: usize = 2 << 20;
-/// Microseconds an executor polls before it sleeps. Longer starves the kernel's flush workers,
-/// which run on the same CPU.
-pub const SPIN_BEFORE_PARK_US: u64 = 20;
-/// Threads for blocking calls, per executor. One alone would let a slow `unlink` delay an `open`.
-pub const BLOCKING_THREADS: usize = 2;
-/// Milliseconds for which the start of an executor is tried again when the kernel has no memory to
-/// lock: rings of a process that just ended stay charged for a moment.
-pub const EXECUTOR_RETRY_MS_MAX: u64 = 3_000;
-/// Milliseconds between such tries.
-pub const EXECUTOR_RETRY_PAUSE_MS: u64 = 100;
-/// Bytes of memory that glommio insists may be locked, for root too.
-pub const LOCKED_MEMORY_BYTES_MIN: u64 = 512 << 10;
+/// One limit as `penstock config` shows it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Limit {
+    /// The constant's name; its unit is in it.
+    pub name: &'static str,
+    /// Its value in that unit.
+    pub value: u128,
+    /// Its documentation.
+    pub meaning: String,
+}
+
+/// A constant that can be listed: an integer, or a duration (listed in nanoseconds).
+trait Listed {
+    fn listed(self) -> u128;
+}
+
+macro_rules! listed {
+    ($($integer:ty),*) => {
+        $(impl Listed for $integer {
+            fn listed(self) -> u128 {
+                u128::try_from(self).expect("a limit is not negative")
+            }
+        })*
+    };
+}
+listed!(u8, u16, u32, u64, usize, i16, i32, i64);
+
+impl Listed for Duration {
+    fn listed(self) -> u128 {
+        self.as_nanos()
+    }
+}
+
+/// Declares the constants and `all()`, the list of them.
+macro_rules! limits {
+    ($($(#[doc = $doc:literal])+ pub const $name:ident: $type:ty = $value:expr;)*) => {
+        $($(#[doc = $doc])+ pub const $name: $type = $value;)*
+
+        /// Every limit, in the order of this file.
+        #[must_use]
+        pub fn all() -> Vec<Limit> {
+            vec![$(Limit {
+                name: stringify!($name),
+                value: Listed::listed($name),
+                meaning: concat!($($doc),+).trim().to_owned(),
+            }),*]
+        }
+    };
+}
+
+limits! {
+    // Disk and journal.
+
+    /// Alignment of every disk transfer, in bytes. The device may report 512 on 4,096-byte sectors,
+    /// so it is never asked.
+    pub const BLOCK_ALIGN: usize = 4096;
+    /// Largest journal block, in bytes, header and padding included.
+    pub const BLOCK_BYTES_MAX: usize = 1 << 20;
+    /// Journal blocks in flight at once per shard. Measured: storage.md, "Group commit".
+    pub const COMMIT_DEPTH: usize = 4;
+    /// Default length of a journal segment file, in bytes.
+    pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
+    /// Largest journal block whatever its content, in bytes: one whole frame of record batches and what
+    /// the block adds (header, directory, padding).
+    pub const BLOCK_BYTES_HARD_MAX: usize = FRAME_BYTES_MAX + (64 << 10);
+    /// Most entries in one journal block.
+    pub const BLOCK_ENTRIES_MAX: usize = 8192;
+    /// Spare segments kept ready; more are removed.
+    pub const SPARE_SEGMENTS_MAX: usize = 2;
+    /// An idle journal seals its last block after this many milliseconds.
+    pub const IDLE_SEAL_MS: u64 = 50;
+    /// Recent blocks kept in memory per journal, in bytes.
+    pub const JOURNAL_CACHE_BYTES_MAX: usize = 64 << 20;
+    /// Bytes staged but not yet packed into a block, per journal, before producers wait.
+    pub const STAGED_BYTES_MAX: usize = 32 << 20;
+    /// Largest checkpoint file, in bytes.
+    pub const CHECKPOINT_BYTES_MAX: usize = 1 << 30;
+    /// Sealed segments kept open for reading, per journal.
+    pub const READ_FILES_MAX: usize = 64;
+    /// Neighbouring extents are read together up to this many bytes.
+    pub const READ_MERGE_BYTES_MAX: usize = 1 << 20;
+    /// Bytes between two extents that are read along rather than in two reads.
+    pub const READ_GAP_BYTES_MAX: usize = 64 << 10;
+    /// Pause before a segment is tried again on a full disk, in milliseconds.
+    pub const SPACE_RETRY_MS: u64 = 1000;
+    /// Recovery reads ahead this many bytes at a time.
+    pub const SCAN_BYTES: usize = 1 << 20;
+    /// Recovery reports kept in a shard's folder; older ones are removed.
+    pub const RECOVERY_REPORTS_MAX: usize = 16;
+    /// Damaged places listed one by one in a report; the rest are only counted.
+    pub const DAMAGE_LISTED_MAX: usize = 1000;
+
+    // Executors and the disk door.
+
+    /// Bytes of zeros written at once while a segment is prepared; foreground work goes in between.
+    pub const ZERO_SLICE_BYTES: usize = 256 << 10;
+    /// Bytes of memory that glommio insists may be locked, for root too.
+    pub const LOCKED_MEMORY_BYTES_MIN: u64 = 512 << 10;
+    /// How often a short write is continued before it counts as failed.
+    pub const SHORT_WRITES_MAX: usize = 64;
+    /// Milliseconds between the heartbeats of an executor. Four wake-ups a second do not show.
+    pub const HEARTBEAT_MS: u64 = 250;
+    /// Milliseconds between the watchdog's looks; longer than two heartbeats may be late together.
+    pub const WATCHDOG_CHECK_MS: u64 = 500;
+    /// Entries of each ring. Deeper ones are charged to the locked memory of the user.
+    pub const RING_DEPTH: usize = 128;
+    /// Buffer memory of each executor that is registered with its rings, in bytes.
+    pub const IO_MEMORY_BYTES: usize = 2 << 20;
+    /// Microseconds an executor polls before it sleeps. Longer starves the kernel's flush workers,
+    /// which run on the same CPU.
+    pub const SPIN_BEFORE_PARK_US: u64 = 20;
+    /// Threads for blocking calls, per executor. One alone would let a slow `unlink` delay an `open`.
+    pub const BLOCKING_THREADS: usize = 2;
+    /// Milliseconds for which the start of an executor is tried again when the kernel has no memory to
+    /// lock: rings of a process that just ended stay charged for a moment.
+    pub const EXECUTOR_RETRY_MS_MAX: u64 = 3_000;
+    /// Milliseconds between such tries.
+    pub const EXECUTOR_RETRY_PAUSE_MS: u64 = 100;
+
+    // Wire.
+
+    /// Largest Kafka frame, in bytes, without its length prefix.
+    pub const FRAME_BYTES_MAX: usize = 16 << 20;
+    /// Default largest record batch, in bytes (`max.message.bytes`): 1 MiB and the batch header, as
+    /// Kafka.
+    pub const MESSAGE_BYTES_MAX_DEFAULT: usize = (1 << 20) + 12;
+    /// Room a frame needs beside its one largest batch (header, topic name, partition), in bytes.
+    pub const FRAME_OVERHEAD_BYTES_MAX: usize = 64 << 10;
+
+    /// Most elements of one array in a request. Kafka allows 1,000,000.
+    pub const ARRAY_ELEMENTS_MAX: usize = 100_000;
+    /// Most tagged fields of one structure. Kafka allows 10,000.
+    pub const TAGGED_FIELDS_MAX: usize = 1_000;
+    /// Longest body, in bytes, of a request to an API that is not served whose topics or groups are
+    /// mirrored in the refusal: the generated decoder takes up to 64 times that on the heap, and
+    /// the rule for decoding n bytes is 2n + 64 KiB.
+    pub const REFUSAL_BODY_BYTES_MAX: usize = 1_024;
+    /// Most bytes one batch may decompress to.
+    pub const DECOMPRESSED_BYTES_MAX: usize = 16 << 20;
+    /// Most bytes one compressed byte may become, once `DECOMPRESSED_BYTES_FREE` is exceeded.
+    pub const DECOMPRESSION_RATIO_MAX: usize = 256;
+    /// Bytes a batch may decompress to whatever its ratio: honest batches of equal records compress
+    /// a thousandfold.
+    pub const DECOMPRESSED_BYTES_FREE: usize = 1 << 20;
+    /// Largest zstd window accepted, as a power of two: a frame that asks for more is refused
+    /// before the decoder allocates it.
+    pub const ZSTD_WINDOW_LOG_MAX: u32 = 24;
+
+    // Process.
+
+    /// Shards of one store; the number is written on disk as a `u16`.
+    pub const SHARDS_MAX: usize = 1024;
+    /// Executors of one process: a broker id is `host × 1024 + core`.
+    pub const CORES_MAX: usize = 1024;
+    /// Endpoints advertised with `endpoints = auto`: clients keep connections and a thread for
+    /// each.
+    pub const ENDPOINTS_AUTO_MAX: usize = 8;
+    /// Partitions of one topic.
+    pub const PARTITIONS_PER_TOPIC_MAX: usize = 10_000;
+    /// Largest configuration file, in bytes.
+    pub const CONFIG_FILE_BYTES_MAX: usize = 1 << 20;
+
+    // Memory: what the total budget is split into (`config::MemoryBudget`).
+
+    /// Default total memory budget, in bytes, where a quarter of the host's memory is more.
+    pub const MEMORY_BYTES_DEFAULT_MAX: u64 = 1 << 30;
+    /// Share of the host's (or control group's) memory that the default budget takes, in percent.
+    pub const MEMORY_HOST_PERCENT: u64 = 25;
+    /// Share of the budget, beside its fixed part, for requests that are read and not yet answered,
+    /// in percent.
+    pub const MEMORY_REQUEST_PERCENT: u64 = 40;
+    /// Share of the budget, beside its fixed part, for fetch responses that are not yet sent, in
+    /// percent.
+    pub const MEMORY_FETCH_PERCENT: u64 = 30;
+    /// Fixed part of the process, in bytes: program, allocator, catalogue, threads.
+    pub const MEMORY_PROCESS_BYTES: u64 = 24 << 20;
+    /// Fixed part of one core, in bytes: rings and their buffers, metrics, lanes.
+    pub const MEMORY_CORE_BYTES: u64 = 6 << 20;
+    /// Fixed part of one connection, in bytes: task, socket buffers of ours, session state.
+    pub const MEMORY_CONNECTION_BYTES: u64 = 8 << 10;
+    /// Least cache of recent blocks on one core, in bytes.
+    pub const MEMORY_CACHE_CORE_BYTES_MIN: u64 = 4 << 20;
+
+    // Shards and the catalogue.
+
+    /// Partitions of the whole store.
+    pub const PARTITIONS_MAX: i64 = 200_000;
+    /// Bytes of a topic's name; Kafka's number.
+    pub const TOPIC_NAME_BYTES_MAX: usize = 249;
+    /// Largest `max.message.bytes` a topic may ask for: what one frame holds beside its overhead.
+    pub const MESSAGE_BYTES_HARD_MAX: usize = FRAME_BYTES_MAX - FRAME_OVERHEAD_BYTES_MAX;
+    /// Producers remembered per partition; beyond it, those that wrote longest ago are forgotten.
+    pub const PRODUCERS_PER_PARTITION_MAX: usize = 10_000;
+    /// Producer ids a core reserves at once; a restart skips what was reserved and not handed out.
+    pub const PRODUCER_IDS_RESERVED: i64 = 1_000;
+    /// How often a shard looks whether there is house to keep.
+    pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+    /// Journal bytes worth a checkpoint: what a restart may have to replay, a second or so of it.
+    pub const CHECKPOINT_JOURNAL_BYTES_MIN: u64 = 256 << 20;
+
+    // Routing.
+
+    /// Broker ids of one host: `host × 1024 + core`.
+    pub const CORES_PER_HOST_MAX: i32 = 1_024;
+    /// How long a request waits for room in another core's lane before its client is told to retry.
+    pub const LANE_SEND_TIMEOUT: Duration = Duration::from_secs(2);
+    /// How long a change of the catalogue may take before its client is told to retry.
+    pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(30);
+    /// Extents one fetch reads from one partition.
+    pub const FETCH_EXTENTS_MAX: usize = 1_024;
+
+    // Sessions.
+
+    /// Longest wait of a fetch.
+    pub const FETCH_WAIT_MAX: Duration = Duration::from_secs(300);
+    /// Most bytes of one fetch answer, whatever the client asks for (one batch may exceed it).
+    pub const FETCH_BYTES_MAX: usize = 8 << 20;
+    /// Fetch memory that a fetch waits for when memory is scarce.
+    pub const FETCH_BYTES_LEAST: usize = 64 << 10;
+    /// Frames up to this size are admitted from the share kept for them.
+    pub const FRAME_SMALL_BYTES_MAX: usize = 64 << 10;
+    /// Share of the request memory kept for small frames, in percent.
+    pub const SMALL_REQUESTS_PERCENT: usize = 50;
+    /// Memory a request counts for at least.
+    pub const REQUEST_UNITS_MIN_BYTES: usize = 1 << 10;
+    /// Bytes read from a connection at once while it sends small requests.
+    pub const READ_BUFFER_BYTES: usize = 4 << 10;
+    /// Slowest rate at which a request may arrive.
+    pub const BODY_BYTES_PER_S_MIN: usize = 1 << 10;
+    /// Ready answers written together, at most about.
+    pub const REPLY_COALESCE_BYTES: usize = 256 << 10;
+    /// How long a client may leave its answers unread.
+    pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+    /// How often a stopping core looks whether its connections are closed.
+    pub const DRAIN_POLL: Duration = Duration::from_millis(5);
+    /// Topics one Metadata request may make.
+    pub const METADATA_CREATES_MAX: usize = 100;
+
+    // Server.
+
+    /// How long a stop waits for answers to be taken.
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(2_500);
+    /// How long a stop waits for the journals to be sealed and closed.
+    pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(2_000);
+    /// Time between a failed disk and the end of the process, for producers to be told.
+    pub const POISON_GRACE: Duration = Duration::from_millis(200);
+    /// How often figures that are read from elsewhere are brought up to date.
+    pub const METRICS_TICK: Duration = Duration::from_millis(500);
+    /// Connections the kernel completes and keeps until they are accepted, per listener.
+    pub const LISTEN_BACKLOG: u32 = 4_096;
+    /// HTTP connections at once.
+    pub const HTTP_CONNECTIONS_MAX: usize = 64;
+    /// How long one HTTP connection may last.
+    pub const HTTP_DEADLINE: Duration = Duration::from_secs(60);
+    /// Largest head of an HTTP request, in bytes.
+    pub const HTTP_HEAD_BYTES_MAX: usize = 16 << 10;
+
+    // Decompression.
+
+    /// Most partitions of a Produce request of an old version that are refused one by one.
+    pub const REFUSAL_PARTITIONS_MAX: usize = 256;
+
+    // Client verbs.
+
+    /// Attempts of a client verb at one request before it gives up.
+    pub const CLIENT_ATTEMPTS_MAX: u32 = 12;
+    /// First pause between two attempts of a client verb, in milliseconds; it doubles up to a
+    /// second.
+    pub const CLIENT_BACKOFF_MS: u64 = 20;
+    /// Time a client verb waits for a connection or an answer, in milliseconds.
+    pub const CLIENT_TIMEOUT_MS: u64 = 30_000;
+    /// Record batch that `produce` fills before it sends, in bytes.
+    pub const CLIENT_BATCH_BYTES: usize = 256 << 10;
+    /// Records in one batch that `produce` sends.
+    pub const CLIENT_BATCH_RECORDS_MAX: usize = 10_000;
+    /// Bytes that `consume` asks for in one fetch of one partition.
+    pub const CLIENT_FETCH_BYTES_MAX: usize = 4 << 20;
+    /// Largest answer of a broker that a client verb accepts, in bytes.
+    pub const CLIENT_RESPONSE_BYTES_MAX: usize = 128 << 20;
+    /// Largest answer over HTTP that `dump` reads, in bytes.
+    pub const CLIENT_HTTP_BYTES_MAX: usize = 64 << 20;
+}
+
+const _: () = assert!(MESSAGE_BYTES_MAX_DEFAULT + FRAME_OVERHEAD_BYTES_MAX <= FRAME_BYTES_MAX);
+const _: () = assert!(BLOCK_BYTES_MAX.is_multiple_of(BLOCK_ALIGN));
+const _: () = assert!(SEGMENT_BYTES_DEFAULT.is_multiple_of(BLOCK_ALIGN as u64));
+const _: () = assert!(MEMORY_REQUEST_PERCENT + MEMORY_FETCH_PERCENT < 100);
+const _: () = assert!(SEGMENT_BYTES_DEFAULT >= 2 * BLOCK_BYTES_HARD_MAX as u64);
+const _: () = assert!(BLOCK_BYTES_HARD_MAX.is_multiple_of(BLOCK_ALIGN));
+const _: () = assert!(BLOCK_BYTES_MAX <= BLOCK_BYTES_HARD_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: no constant escapes the printed list. Method: compare `all()` with the constants that
+    /// the source of this file declares.
+    #[test]
+    fn every_constant_is_listed() {
+        let declared: Vec<&str> = include_str!("limits.rs")
+            .lines()
+            .filter_map(|line| line.trim_start().strip_prefix("pub const "))
+            .filter_map(|rest| rest.split(':').next())
+            .filter(|name| !name.starts_with('$'))
+            .collect();
+        let listed: Vec<&str> = all().iter().map(|limit| limit.name).collect();
+        assert!(declared.len() > 10);
+        assert_eq!(declared, listed);
+    }
+
+    /// Goal: a limit is shown with its meaning. Method: look one up that has two lines of text.
+    #[test]
+    fn a_limit_shows_its_meaning() {
+        let all = all();
+        let limit = all
+            .iter()
+            .find(|l| l.name == "BLOCK_ALIGN")
+            .expect("declared");
+        assert_eq!(limit.value, 4096);
+        assert!(
+            limit.meaning.ends_with("so it is never asked."),
+            "{}",
+            limit.meaning
+        );
+    }
+}

@@ -1,5 +1,6 @@
 //! What every room may use: ids as newtypes, the record batch view, exit codes. Pure and synchronous.
 
+pub mod base64;
 pub mod exit;
 pub mod ids;
 pub mod record_batch;

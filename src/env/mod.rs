@@ -13,7 +13,9 @@ pub mod buffer;
 pub mod clock;
 pub mod disk;
 pub mod error;
+pub mod input;
 pub mod net;
+pub mod probe;
 pub mod process;
 pub mod real;
 pub mod sim;
@@ -110,6 +112,23 @@ impl Env {
         match &*self.inner {
             Inner::Real(_) => real::spawn_blocking(work).await,
             Inner::Sim(sim) => sim.spawn_blocking(work).await,
+        }
+    }
+
+    /// Whether a planted bug is switched on: never outside a simulation that asked for it.
+    #[must_use]
+    pub fn planted(&self, bug: sim::Bug) -> bool {
+        match &*self.inner {
+            Inner::Real(_) => false,
+            Inner::Sim(sim) => sim.planted(bug),
+        }
+    }
+
+    /// Notes an acknowledgement (or the like) in a simulation's event log; nothing otherwise.
+    pub fn mark(&self, note: u64) {
+        match &*self.inner {
+            Inner::Real(_) => {}
+            Inner::Sim(sim) => sim.mark(note),
         }
     }
 }

@@ -1,1 +1,181 @@
-//! session
+//! One client: listener, connection, admission, dispatch, and answers in order.
+//!
+//! A [`Session`] is what all connections of one core share: the router, the memory pools, the
+//! settings. It lives on that core. Kafka's error codes are made here, at the room's door
+//! (`errors.rs`), and nowhere deeper.
+
+pub mod admission;
+pub mod connection;
+mod errors;
+mod handlers;
+pub mod listener;
+pub mod replies;
+
+use crate::config::{Config, MemoryBudget};
+use crate::env::net::{Conn, ConnControl};
+use crate::limits::{DRAIN_POLL, SMALL_REQUESTS_PERCENT};
+use crate::metrics::CoreMetrics;
+use crate::router::Router;
+use crate::wire::{Request, RequestHeader};
+use admission::MemoryPool;
+use replies::Reply;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What the connections of one core share. Cheap to clone, `!Send`.
+#[derive(Clone)]
+pub struct Session {
+    inner: Rc<Inner>,
+}
+
+/// See [`Session`].
+pub struct Inner {
+    /// The way to every shard.
+    pub router: Router,
+    /// The settings that matter here.
+    pub settings: Settings,
+    /// Memory for requests of up to 64 KiB: large ones can never starve it.
+    pub small_requests: MemoryPool,
+    /// Memory for larger requests.
+    pub large_requests: MemoryPool,
+    /// Memory for fetch answers.
+    pub fetches: MemoryPool,
+    stopping: Cell<bool>,
+    open: RefCell<HashMap<u64, ConnControl>>,
+    next_connection: Cell<u64>,
+}
+
+impl std::ops::Deref for Session {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+/// The settings of sessions, taken from the configuration once.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The endpoint these connections came to.
+    pub endpoint: usize,
+    /// Requests of one connection being worked on at once.
+    pub requests_in_flight_max: usize,
+    /// How long a connection may ask nothing.
+    pub idle_deadline: Duration,
+    /// How long a request may take to arrive.
+    pub body_deadline: Duration,
+    /// Whether asking for an unknown topic makes it.
+    pub auto_create_topics: bool,
+    /// Partitions of a topic made without saying how many.
+    pub partitions_default: i32,
+    /// Largest batch of a topic that does not say.
+    pub message_bytes_max: usize,
+}
+
+impl Settings {
+    /// Takes the settings for one endpoint from the configuration.
+    #[must_use]
+    pub fn new(config: &Config, endpoint: usize) -> Self {
+        Self {
+            endpoint,
+            requests_in_flight_max: usize::from(config.requests_in_flight_max),
+            idle_deadline: Duration::from_millis(u64::from(config.idle_deadline_ms)),
+            body_deadline: Duration::from_millis(u64::from(config.body_deadline_ms)),
+            auto_create_topics: config.auto_create_topics,
+            partitions_default: i32::try_from(config.num_partitions).unwrap_or(i32::MAX),
+            message_bytes_max: usize::try_from(config.message_bytes_max).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+impl Session {
+    /// What the connections of one core share.
+    #[must_use]
+    pub fn new(router: Router, settings: Settings, budget: &MemoryBudget) -> Self {
+        let request_bytes = budget.request_bytes_per_core();
+        let small_bytes = request_bytes / 100 * SMALL_REQUESTS_PERCENT;
+        Self {
+            inner: Rc::new(Inner {
+                router,
+                settings,
+                small_requests: MemoryPool::new(small_bytes),
+                large_requests: MemoryPool::new(request_bytes - small_bytes),
+                fetches: MemoryPool::new(budget.fetch_bytes_per_core()),
+                stopping: Cell::new(false),
+                open: RefCell::default(),
+                next_connection: Cell::new(0),
+            }),
+        }
+    }
+
+    /// This core's figures.
+    #[must_use]
+    pub fn metrics(&self) -> Rc<CoreMetrics> {
+        Rc::clone(&self.router.metrics)
+    }
+
+    /// Whether the broker is stopping: requests that were read are answered, no more are read.
+    #[must_use]
+    pub fn stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// Begins the stop: every connection's reading ends, what was read is still answered.
+    pub fn stop(&self) {
+        self.stopping.set(true);
+        for control in self.open.borrow().values() {
+            control.stop_reading();
+        }
+    }
+
+    /// Waits until every connection has answered what it had read, and is closed.
+    pub async fn drained(&self) {
+        while !self.open.borrow().is_empty() {
+            self.router.env.clock().sleep(DRAIN_POLL).await;
+        }
+    }
+
+    /// Notes a connection; the number is for [`Session::leave`].
+    fn enter(&self, conn: &Conn) -> u64 {
+        let id = self.next_connection.get();
+        self.next_connection.set(id + 1);
+        self.open.borrow_mut().insert(id, conn.control());
+        self.metrics().connections.accepted.inc();
+        self.metrics().connections.open.add(1);
+        id
+    }
+
+    fn leave(&self, id: u64) {
+        self.open.borrow_mut().remove(&id);
+        self.metrics().connections.open.sub(1);
+    }
+
+    /// Brings the figures that are kept elsewhere up to date.
+    pub fn update_figures(&self) {
+        let pools = [&self.small_requests, &self.large_requests, &self.fetches];
+        let admission = &self.router.metrics.admission;
+        admission.used.set(pools.iter().map(|pool| pool.used_bytes()).sum());
+        admission.waits.set(pools.iter().map(|pool| pool.waits()).sum());
+    }
+
+    /// Starts one request. What fixes its order (staging) is done when this returns; `None` if the
+    /// connection must be closed.
+    async fn start(&self, header: RequestHeader, request: Request) -> Option<Reply> {
+        let reply = match request {
+            Request::Produce(request) => self.produce(header, request).await,
+            Request::Fetch(request) => self.fetch(header, request),
+            Request::ListOffsets(request) => self.list_offsets(header, request),
+            Request::Metadata(request) => self.metadata(header, request),
+            Request::FindCoordinator(request) => self.find_coordinator(&header, &request),
+            Request::ApiVersions(request) => self.api_versions(&header, &request),
+            Request::CreateTopics(request) => self.create_topics(header, request),
+            Request::DeleteTopics(request) => self.delete_topics(header, request),
+            Request::InitProducerId(request) => self.init_producer_id(header, request),
+            Request::DescribeConfigs(request) => self.describe_configs(&header, &request),
+            Request::CreatePartitions(request) => self.create_partitions(header, request),
+            Request::DescribeCluster(request) => self.describe_cluster(&header, &request),
+        };
+        Some(reply)
+    }
+}

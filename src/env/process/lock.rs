@@ -47,6 +47,22 @@ impl fmt::Display for LockError {
 
 impl std::error::Error for LockError {}
 
+/// The data directory as an absolute path; made, with its parents, if it is missing and `create` is
+/// set.
+///
+/// # Errors
+/// Names the path. `NotFound` if it is missing and may not be made.
+pub fn data_dir(path: &Path, create: bool) -> io::Result<PathBuf> {
+    if create {
+        std::fs::create_dir_all(path).map_err(|error| at_path("create", path, error))?;
+    }
+    let absolute = std::fs::canonicalize(path).map_err(|error| at_path("open", path, error))?;
+    if !absolute.is_dir() {
+        return Err(at_path("open", path, io::ErrorKind::NotADirectory.into()));
+    }
+    Ok(absolute)
+}
+
 /// The lock on a data directory; held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct DataLock {

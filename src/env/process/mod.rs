@@ -7,9 +7,10 @@ pub mod ready;
 pub mod signals;
 
 pub use facts::{
-    affinity_cpus, hostname, kernel_release, memory_bytes, process_id, random_bytes, user_is_root,
+    affinity_cpus, hostname, kernel_release, memory_bytes, process_id, random_bytes, thread_cpu_ns,
+    user_is_root,
 };
-pub use lock::{DataLock, LockError};
+pub use lock::{DataLock, LockError, data_dir};
 pub use ready::{remove_ready_file, write_ready_file};
 pub use signals::{StopSignal, ignore_sigpipe, restore_sigpipe, watch_stop_signals};
 
@@ -105,6 +106,14 @@ pub fn unix_ms() -> i64 {
 /// Blocks this thread. Never on an executor.
 pub fn sleep_blocking(duration: Duration) {
     std::thread::sleep(duration);
+}
+
+/// Milliseconds since this was first called; the server calls it when it starts.
+#[must_use]
+pub fn uptime_ms() -> u64 {
+    static STARTED: OnceLock<Instant> = OnceLock::new();
+    let elapsed = STARTED.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Starts a named thread that lives as long as it likes (it is not joined).

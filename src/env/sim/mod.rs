@@ -1,128 +1,99 @@
-//! The simulated side: seeded clock, disk, chance and tasks. No glommio, no kernel.
+//! The simulated side of the door: a seeded executor, virtual time, and a disk that can lose power.
+//!
+//! `Sim::new(seed).run(|env| async move { … })` runs code written for [`Env`](super::Env) with no
+//! kernel under it. Equal seeds give equal runs, down to the trace hash. The event log of a run
+//! yields its crash images ([`CrashPoints`]).
 
-use super::buffer::SharedBuffer;
-use super::disk::{DirEntry, OpenMode};
+mod clock;
+mod disk;
+mod executor;
+mod fault;
+mod image;
+mod media;
+mod mishap;
+mod planted;
+#[cfg(test)]
+mod tests;
+
+pub use clock::SimClock;
+pub use disk::{SimDisk, SimFile};
+pub use executor::{Failure, Run, Sim};
+pub use fault::{Fault, FaultPlan, OpKind, Rule};
+pub use image::{CrashPoints, Undecided};
+pub use media::{Change, DirChange, Entry, Event, InodeId, Media, OpId, SECTOR_BYTES, SyncTarget};
+pub use planted::Bug;
+
+use std::cell::RefCell;
 use std::future::Future;
-use std::io;
-use std::path::Path;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::time::Duration;
 
-/// Simulated environment.
-pub struct SimEnv;
+/// Everything one simulation owns.
+pub(super) struct Core {
+    executor: executor::Executor,
+    disk: RefCell<disk::DiskState>,
+    planted: Vec<Bug>,
+    instant: bool,
+    capacity_bytes: u64,
+}
 
-#[expect(unused_variables, clippy::unimplemented, clippy::unused_async)]
+/// Simulated environment. Cheap to clone.
+#[derive(Clone)]
+pub struct SimEnv {
+    core: Rc<Core>,
+}
+
 impl SimEnv {
     /// The virtual clock.
+    #[must_use]
     pub fn clock(&self) -> SimClock {
-        unimplemented!()
+        SimClock {
+            core: Rc::clone(&self.core),
+        }
     }
+
     /// The simulated disk.
+    #[must_use]
     pub fn disk(&self) -> SimDisk {
-        unimplemented!()
+        SimDisk {
+            core: Rc::clone(&self.core),
+        }
     }
-    /// Schedules a task.
+
+    /// Starts a task.
     pub fn spawn(&self, name: &'static str, future: Pin<Box<dyn Future<Output = ()>>>) {
-        unimplemented!()
+        self.core.executor.spawn(name, future);
     }
-    /// The next number of the seed.
+
+    /// A number from the seed.
+    #[must_use]
     pub fn random_u64(&self) -> u64 {
-        unimplemented!()
+        self.core.executor.chance(|rng| rng.u64(..))
     }
-    /// Lets the other tasks go first.
+
+    /// Lets I/O, timers and other tasks go first: a 2 µs timer, as on the real side.
     pub async fn yield_now(&self) {
-        unimplemented!()
+        self.clock().sleep(Duration::from_micros(2)).await;
     }
-    /// Runs `work` in its turn.
+
+    /// Runs `work` inline, at a random later poll.
     pub async fn spawn_blocking<T>(&self, work: impl FnOnce() -> T) -> T {
-        unimplemented!()
+        let delay = self.core.executor.chance(|rng| rng.u64(1_000..500_000));
+        self.clock().sleep(Duration::from_nanos(delay)).await;
+        work()
     }
-}
 
-/// Virtual time.
-#[derive(Clone)]
-pub struct SimClock;
+    /// Whether this simulation has the bug switched on.
+    #[must_use]
+    pub fn planted(&self, bug: Bug) -> bool {
+        self.core.planted.contains(&bug)
+    }
 
-#[expect(unused_variables, clippy::unimplemented, clippy::unused_async)]
-impl SimClock {
-    /// Virtual nanoseconds since the start.
-    pub fn now_ns(&self) -> u64 {
-        unimplemented!()
-    }
-    /// Virtual wall clock.
-    pub fn unix_ms(&self) -> i64 {
-        unimplemented!()
-    }
-    /// Sleeps in virtual time.
-    pub async fn sleep(&self, duration: Duration) {
-        unimplemented!()
-    }
-}
-
-/// The simulated disk.
-#[derive(Clone)]
-pub struct SimDisk;
-
-#[expect(unused_variables, clippy::unimplemented, clippy::unused_async)]
-impl SimDisk {
-    /// As [`super::Disk::create_dir_all`].
-    pub async fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        unimplemented!()
-    }
-    /// As [`super::Disk::list`].
-    pub async fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        unimplemented!()
-    }
-    /// As [`super::Disk::create_zeroed`].
-    pub async fn create_zeroed(&self, path: &Path, len_bytes: u64) -> io::Result<()> {
-        unimplemented!()
-    }
-    /// As [`super::Disk::open`].
-    pub async fn open(&self, path: &Path, mode: OpenMode) -> io::Result<SimFile> {
-        unimplemented!()
-    }
-    /// As [`super::Disk::rename`].
-    pub async fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
-        unimplemented!()
-    }
-    /// As [`super::Disk::remove`].
-    pub async fn remove(&self, path: &Path) -> io::Result<()> {
-        unimplemented!()
-    }
-    /// As [`super::Disk::sync_dir`].
-    pub async fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        unimplemented!()
-    }
-    /// As [`super::Disk::read_small`].
-    pub async fn read_small(&self, path: &Path, len_bytes_max: usize) -> io::Result<Vec<u8>> {
-        unimplemented!()
-    }
-    /// As [`super::Disk::write_small_new`].
-    pub async fn write_small_new(&self, path: &Path, bytes: Vec<u8>) -> io::Result<()> {
-        unimplemented!()
-    }
-    /// As [`super::Disk::free_bytes`].
-    pub async fn free_bytes(&self, path: &Path) -> io::Result<u64> {
-        unimplemented!()
-    }
-}
-
-/// An open simulated file.
-#[derive(Clone)]
-pub struct SimFile;
-
-#[expect(unused_variables, clippy::unimplemented, clippy::unused_async)]
-impl SimFile {
-    /// As [`super::File::write_all_at`].
-    pub async fn write_all_at(&self, buffer: SharedBuffer, position: u64) -> io::Result<()> {
-        unimplemented!()
-    }
-    /// As [`super::File::read_at`].
-    pub async fn read_at(&self, position: u64, len_bytes: usize) -> io::Result<SharedBuffer> {
-        unimplemented!()
-    }
-    /// As [`super::File::sync_data`].
-    pub async fn sync_data(&self) -> io::Result<()> {
-        unimplemented!()
+    /// Notes something in the disk's event log, for instance an acknowledgement, so that a crash
+    /// image knows what had been promised by then.
+    pub fn mark(&self, note: u64) {
+        self.core.executor.trace(note);
+        self.core.disk.borrow_mut().log(Event::Mark(note));
     }
 }

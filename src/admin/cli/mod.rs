@@ -1,0 +1,338 @@
+//! The command line as it is typed. What it means is decided by the verbs.
+
+mod flags;
+
+pub use flags::KeyFlags;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "penstock",
+    version,
+    about = "A durable, ordered message broker that speaks the Kafka protocol",
+    after_help = "Exit codes: 0 done or stopped as asked, 1 misuse or a failed request, 2 \
+                  configuration or port, 3 the host lacks something, 4 data directory refused, \
+                  5 the disk failed, 6 a bug, 141 the reader of the output went away."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run the broker
+    Serve(ConfigArgs),
+    /// Create, list, describe, alter and delete topics
+    Topic(TopicArgs),
+    /// Send lines, files or JSON records to a topic
+    Produce(ProduceArgs),
+    /// Read records of a topic
+    Consume(ConsumeArgs),
+    /// Print the broker's metrics as JSON, or compare two such dumps
+    Dump(DumpArgs),
+    /// Check a data directory while no broker uses it
+    Verify(VerifyArgs),
+    /// Measure what a disk can do
+    Probe(ProbeArgs),
+    /// Print every key: value, default, source, meaning; and every limit
+    Config(ShowConfigArgs),
+}
+
+/// Where the configuration comes from.
+#[derive(Args, Clone, Debug)]
+pub struct ConfigArgs {
+    /// Configuration file [default: ./penstock.toml if it exists]
+    #[arg(long = "config", value_name = "FILE", env = "PENSTOCK_CONFIG")]
+    pub file: Option<PathBuf>,
+    /// One flag for each key.
+    #[command(flatten)]
+    pub keys: KeyFlags,
+}
+
+/// `config`.
+#[derive(Args, Debug)]
+pub struct ShowConfigArgs {
+    /// Show these keys only
+    #[arg(value_name = "KEY")]
+    pub only: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// As for `serve`.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+}
+
+/// How to reach the broker.
+#[derive(Args, Clone, Debug)]
+pub struct BrokerArgs {
+    /// Broker to ask first: HOST:PORT, or several separated by commas
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "PENSTOCK_BROKER",
+        default_value = "127.0.0.1:9092"
+    )]
+    pub broker: String,
+}
+
+/// `topic`.
+#[derive(Args, Debug)]
+pub struct TopicArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: TopicVerb,
+}
+
+/// The verbs of `topic`.
+#[derive(Debug, Subcommand)]
+pub enum TopicVerb {
+    /// Create topics
+    Create {
+        /// Their names
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+        /// Partitions of each [default: the broker's num_partitions]
+        #[arg(long, short, value_name = "N")]
+        partitions: Option<i32>,
+        /// A setting of the topics, such as retention.ms=3600000
+        #[arg(long = "config", short, value_name = "K=V")]
+        configs: Vec<String>,
+        /// Succeed where the topic exists already
+        #[arg(long)]
+        if_not_exists: bool,
+        /// What is common to the verbs.
+        #[command(flatten)]
+        common: TopicCommon,
+    },
+    /// List topics
+    List {
+        /// What is common to the verbs.
+        #[command(flatten)]
+        common: TopicCommon,
+    },
+    /// Show partitions, leaders, offsets and settings
+    Describe {
+        /// Their names
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+        /// What is common to the verbs.
+        #[command(flatten)]
+        common: TopicCommon,
+    },
+    /// Add partitions
+    Alter {
+        /// Its name
+        name: String,
+        /// Grow to so many partitions
+        #[arg(long, short, value_name = "N")]
+        partitions: i32,
+        /// What is common to the verbs.
+        #[command(flatten)]
+        common: TopicCommon,
+    },
+    /// Delete topics with all their records
+    Delete {
+        /// Their names
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+        /// What is common to the verbs.
+        #[command(flatten)]
+        common: TopicCommon,
+    },
+}
+
+/// What all verbs of `topic` take.
+#[derive(Args, Clone, Debug)]
+pub struct TopicCommon {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The broker.
+    #[command(flatten)]
+    pub broker: BrokerArgs,
+}
+
+/// Compression of record batches.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+#[expect(missing_docs, reason = "the names say all")]
+pub enum CompressionArg {
+    None,
+    Gzip,
+    Snappy,
+    Lz4,
+    Zstd,
+}
+
+/// Which acknowledgement to wait for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum AcksArg {
+    /// None: what was lost is not known.
+    #[value(name = "0")]
+    Zero,
+    /// Durable on the leader.
+    #[value(name = "1")]
+    One,
+    /// Durable everywhere it must be.
+    #[value(name = "all", alias = "-1")]
+    All,
+}
+
+/// `produce`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Every line is a record. An empty line is a record with an empty value; a \
+                        null value (a tombstone) can be written with --json."
+)]
+pub struct ProduceArgs {
+    /// The topic
+    pub topic: String,
+    /// Files to read; `-` is standard input [default: -]
+    #[arg(value_name = "FILE")]
+    pub inputs: Vec<String>,
+    /// Split each line at the first of this: key before, value after
+    #[arg(long, short = 'K', value_name = "TEXT", conflicts_with_all = ["json", "raw", "key"])]
+    pub key_separator: Option<String>,
+    /// Key of every record
+    #[arg(long, short, value_name = "KEY", conflicts_with = "json")]
+    pub key: Option<String>,
+    /// Header of every record; may be given more than once
+    #[arg(
+        long = "header",
+        short = 'H',
+        value_name = "K=V",
+        conflicts_with = "json"
+    )]
+    pub headers: Vec<String>,
+    /// Partition of every record [default: by key, else spread]
+    #[arg(long, short, value_name = "N")]
+    pub partition: Option<i32>,
+    /// Compress the batches
+    #[arg(long, short = 'z', value_enum, default_value = "none")]
+    pub compression: CompressionArg,
+    /// Acknowledgement to wait for
+    #[arg(long, value_enum, default_value = "all", allow_hyphen_values = true)]
+    pub acks: AcksArg,
+    /// Lines are JSON records as `consume --json` writes them
+    #[arg(long, conflicts_with = "raw")]
+    pub json: bool,
+    /// With --json: choose the partition by key, not as the record says
+    #[arg(long, requires = "json")]
+    pub repartition: bool,
+    /// The whole of each input is one record
+    #[arg(long)]
+    pub raw: bool,
+    /// Without the producer id and sequence numbers that make retries safe
+    #[arg(long)]
+    pub no_idempotence: bool,
+    /// Print a JSON line for each acknowledged record: input line, partition, offset
+    #[arg(long)]
+    pub report: bool,
+    /// The broker.
+    #[command(flatten)]
+    pub broker: BrokerArgs,
+}
+
+/// `consume`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "OFFSET is a number; -N means N before the end. TIME is milliseconds since \
+    1970, a date such as 2026-11-30 or 2026-11-30T19:30:00Z, or an age such as -90s, -15m, -2h, \
+    -7d.\n\
+    Format: %k key, %v value, %h headers, %o offset, %p partition, %T timestamp in ms, %t topic, \
+    %K %V lengths, %% percent; \\n \\t \\0 \\xNN. Modifiers: %v{hex}, %v{base64}, %k{json}, \
+    %T{iso}."
+)]
+pub struct ConsumeArgs {
+    /// The topic
+    pub topic: String,
+    /// Where to begin: beginning, end, OFFSET or @TIME
+    #[arg(
+        long,
+        short = 'o',
+        value_name = "WHERE",
+        default_value = "beginning",
+        allow_hyphen_values = true
+    )]
+    pub from: String,
+    /// Where to stop, not included: end (as it is now), OFFSET or @TIME
+    #[arg(long, short, value_name = "WHERE", allow_hyphen_values = true)]
+    pub until: Option<String>,
+    /// Only this partition; may be given more than once
+    #[arg(long, short, value_name = "N")]
+    pub partition: Vec<i32>,
+    /// Stop after so many records
+    #[arg(long, short = 'n', value_name = "N")]
+    pub count: Option<u64>,
+    /// Wait for further records (the default without --until and --count)
+    #[arg(long, short = 'F', conflicts_with = "until")]
+    pub follow: bool,
+    /// How to write a record [default: "%v\n"]
+    #[arg(long, short, value_name = "FORMAT", conflicts_with_all = ["json", "raw"])]
+    pub format: Option<String>,
+    /// Write JSON lines that `produce --json` reads back
+    #[arg(long, conflicts_with = "raw")]
+    pub json: bool,
+    /// Write values only, with nothing between them
+    #[arg(long)]
+    pub raw: bool,
+    /// The broker.
+    #[command(flatten)]
+    pub broker: BrokerArgs,
+}
+
+/// `dump`.
+#[derive(Args, Debug)]
+pub struct DumpArgs {
+    /// HTTP address of the broker
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "PENSTOCK_HTTP",
+        default_value = "127.0.0.1:9080"
+    )]
+    pub http: String,
+    /// Instead, print what happened between two dumps that were saved to files
+    #[arg(long, num_args = 2, value_names = ["EARLIER", "LATER"])]
+    pub diff: Option<Vec<String>>,
+    /// Without the encoded histograms that make dumps mergeable
+    #[arg(long)]
+    pub brief: bool,
+}
+
+/// `verify`.
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// The data directory
+    #[arg(default_value = "./penstock-data", value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `probe`.
+#[derive(Args, Debug)]
+pub struct ProbeArgs {
+    /// A folder on the disk; a file is made in it and removed
+    #[arg(default_value = ".", value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Time for each measurement, in seconds
+    #[arg(long, value_name = "S", default_value = "2")]
+    pub seconds: u64,
+    /// Size of the file, in MiB
+    #[arg(long, value_name = "MIB", default_value = "256")]
+    pub size_mib: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

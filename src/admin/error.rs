@@ -1,0 +1,89 @@
+//! Why a verb failed, and the exit code that says so. A message says what happened, where, and what
+//! to do.
+
+use crate::base::exit::ExitCode;
+use crate::config::ConfigError;
+use std::fmt;
+use std::io;
+
+/// Exit status when the reader of our output went away: what the shell shows for SIGPIPE.
+const READER_GONE: i32 = 141;
+
+/// Why a verb failed.
+#[derive(Debug)]
+pub enum AdminError {
+    /// Arguments that do not make sense together.
+    Usage(String),
+    /// The configuration.
+    Config(ConfigError),
+    /// Standard output could not be written.
+    Output(io::Error),
+    /// Input could not be read: what, and why.
+    Input(String, io::Error),
+    /// The broker could not be reached, or went away.
+    Broker(String),
+    /// The broker, or the data, refused: everything worth saying.
+    Failed(String),
+    /// A file of the data directory or probe could not be used.
+    Data(String),
+    /// The data directory is damaged; the report is printed already.
+    Damaged,
+    /// The host lacks something.
+    Host(String),
+    /// What failed was reported line by line already.
+    Reported,
+}
+
+impl AdminError {
+    /// The exit status.
+    #[must_use]
+    pub fn status(&self) -> i32 {
+        match self {
+            AdminError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => READER_GONE,
+            AdminError::Usage(_)
+            | AdminError::Output(_)
+            | AdminError::Input(..)
+            | AdminError::Broker(_)
+            | AdminError::Failed(_)
+            | AdminError::Reported => ExitCode::Misuse.code(),
+            AdminError::Config(_) => ExitCode::Configuration.code(),
+            AdminError::Data(_) | AdminError::Damaged => ExitCode::DataRefused.code(),
+            AdminError::Host(_) => ExitCode::Host.code(),
+        }
+    }
+
+    /// Whether there is nothing more to say on standard error.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        match self {
+            AdminError::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            AdminError::Damaged | AdminError::Reported => true,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AdminError::Usage(text)
+            | AdminError::Broker(text)
+            | AdminError::Failed(text)
+            | AdminError::Data(text)
+            | AdminError::Host(text) => f.write_str(text),
+            AdminError::Config(error) => error.fmt(f),
+            AdminError::Output(error) => write!(f, "cannot write the output: {error}"),
+            AdminError::Input(what, error) => write!(f, "cannot read {what}: {error}"),
+            AdminError::Damaged => f.write_str("the data directory is damaged"),
+            AdminError::Reported => f.write_str("not everything succeeded"),
+        }
+    }
+}
+
+impl std::error::Error for AdminError {}
+
+impl From<ConfigError> for AdminError {
+    fn from(error: ConfigError) -> Self {
+        AdminError::Config(error)
+    }
+}

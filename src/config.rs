@@ -1,1 +1,0 @@
-//! Every key of the configuration: value, default, meaning.

@@ -1,0 +1,318 @@
+//! The fetch path: plan at once, read, or park until a commit. No polling anywhere.
+//!
+//! A fetch of partitions that all live here never leaves the core. Parts of other cores are asked
+//! for over their lanes, one message a core; when too little was found, each core is asked to say
+//! when there is more.
+
+use super::Router;
+use super::mesh::{Answers, LaneRequest};
+use crate::base::ids::{CoreId, Offset, TopicPartition};
+use crate::env::SharedBuffer;
+use crate::limits::FETCH_WAIT_MAX;
+use crate::shard::parked::Parked;
+use crate::shard::read::ReadPlan;
+use crate::shard::{FetchError, Shard};
+use bytes::Bytes;
+use futures_util::future::select;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::time::Duration;
+
+/// One partition to read.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchPart {
+    /// The partition.
+    pub key: TopicPartition,
+    /// The first offset wanted.
+    pub offset: Offset,
+    /// At most so many bytes from this partition (but one batch at least, once per fetch).
+    pub bytes_max: usize,
+}
+
+/// The limits of a whole fetch.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchLimits {
+    /// At most so many bytes in all (but one batch at least).
+    pub bytes_max: usize,
+    /// Wait for at least so many bytes …
+    pub bytes_min: usize,
+    /// … but no longer than this.
+    pub wait: Duration,
+}
+
+/// A run of whole record batches.
+#[derive(Clone)]
+pub enum Chunk {
+    /// A view of a block of this core.
+    Shared(SharedBuffer),
+    /// A copy from another core.
+    Owned(Bytes),
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl std::ops::Deref for Chunk {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Shared(buffer) => buffer,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// What was found in one partition.
+#[derive(Clone, Default)]
+pub struct FetchedRecords<C = Chunk> {
+    /// The first offset there is.
+    pub log_start: Offset,
+    /// One past the last offset that may be read.
+    pub committed: Offset,
+    /// The records, in order.
+    pub chunks: Vec<C>,
+}
+
+/// The answer for one partition, in a form that may cross cores.
+pub type Fetched = Result<FetchedRecords<Bytes>, FetchError>;
+
+/// The answer for one partition, on the core that asked.
+pub type FetchedHere = Result<FetchedRecords<Chunk>, FetchError>;
+
+/// Turns an answer into one that may cross cores.
+pub(super) trait IntoOwned {
+    /// Copies the chunks: a block buffer never leaves its core.
+    fn into_owned(self) -> Fetched;
+}
+
+impl IntoOwned for FetchedHere {
+    fn into_owned(self) -> Fetched {
+        self.map(|found| FetchedRecords {
+            log_start: found.log_start,
+            committed: found.committed,
+            chunks: found.chunks.iter().map(|chunk| Bytes::copy_from_slice(chunk)).collect(),
+        })
+    }
+}
+
+fn len_bytes(answer: &FetchedHere) -> usize {
+    answer.as_ref().map_or(0, |found| found.chunks.iter().map(|chunk| chunk.len()).sum())
+}
+
+impl Router {
+    /// Waits until `parts` have `limits.bytes_min` bytes to read, or something to report, but at most
+    /// `limits.wait`. Nothing is held meanwhile. (With parts on other cores any byte will do.)
+    pub async fn wait_for(&self, parts: &[FetchPart], limits: &FetchLimits) {
+        let clock = self.env.clock();
+        let wait = limits.wait.min(FETCH_WAIT_MAX);
+        if wait.is_zero() || limits.bytes_min == 0 {
+            return;
+        }
+        let (here, elsewhere) = self.split(parts);
+        if !elsewhere.is_empty() {
+            return self.wait_everywhere(parts, &elsewhere, wait).await;
+        }
+        let deadline_ns = clock.now_ns().saturating_add(duration_ns(wait));
+        while let Some(parked) = self.park_if_short(&here, limits.bytes_min) {
+            let left = Duration::from_nanos(deadline_ns.saturating_sub(clock.now_ns()));
+            let fetch = &self.metrics.fetch;
+            fetch.parks.inc();
+            fetch.parked.add(1);
+            let woken = clock.deadline(left, parked.woken()).await;
+            fetch.parked.sub(1);
+            if woken.is_none() {
+                fetch.expired.inc();
+                return;
+            }
+        }
+    }
+
+    /// Reads what `parts` have now, within the limits. The answers are in the order of the parts.
+    pub async fn fetch(&self, parts: &[FetchPart], limits: &FetchLimits) -> Vec<FetchedHere> {
+        let (here, elsewhere) = self.split(parts);
+        self.fetch_everywhere(parts, here, &elsewhere, limits).await
+    }
+
+    fn split(
+        &self,
+        parts: &[FetchPart],
+    ) -> (Vec<(usize, FetchPart)>, BTreeMap<CoreId, Vec<(usize, FetchPart)>>) {
+        let mut here = Vec::with_capacity(parts.len());
+        let mut elsewhere: BTreeMap<CoreId, Vec<(usize, FetchPart)>> = BTreeMap::new();
+        for (at, part) in parts.iter().enumerate() {
+            match self.locate(&part.key) {
+                Ok(_) => here.push((at, *part)),
+                Err(core) => elsewhere.entry(core).or_default().push((at, *part)),
+            }
+        }
+        (here, elsewhere)
+    }
+
+    /// Parks a fetch on its partitions unless they have enough, or something to report, already.
+    /// Looking and parking are one step: no commit can slip between.
+    fn park_if_short(
+        &self,
+        parts: &[(usize, FetchPart)],
+        bytes_min: usize,
+    ) -> Option<std::rc::Rc<Parked>> {
+        let mut planned_bytes = 0;
+        for (_, part) in parts {
+            let shard = self.locate(&part.key).ok().filter(|_| self.knows(&part.key))?;
+            let plan = shard.plan(&part.key, part.offset, part.bytes_max).ok()?;
+            planned_bytes += plan.extents.iter().map(|e| e.len_bytes as usize).sum::<usize>();
+            if planned_bytes >= bytes_min {
+                return None;
+            }
+        }
+        let parked = Parked::new();
+        for (_, part) in parts {
+            if let Ok(shard) = self.locate(&part.key) {
+                shard.park(part.key, &parked);
+            }
+        }
+        Some(parked)
+    }
+
+    /// Reads what is there now, here and on the other cores.
+    async fn fetch_everywhere(
+        &self,
+        parts: &[FetchPart],
+        here: Vec<(usize, FetchPart)>,
+        elsewhere: &BTreeMap<CoreId, Vec<(usize, FetchPart)>>,
+        limits: &FetchLimits,
+    ) -> Vec<FetchedHere> {
+        let mut waiting = Vec::new();
+        for (core, parts) in elsewhere {
+            self.metrics.forward.sent.add(parts.len() as u64);
+            let (reply, answers) = flume::bounded(1);
+            let request = LaneRequest::Fetch { parts: parts.clone(), limits: *limits, reply };
+            if self.send(*core, request).await {
+                waiting.push(answers);
+            }
+        }
+        let mut answers: Vec<FetchedHere> =
+            parts.iter().map(|_| Err(FetchError::Overloaded)).collect();
+        for (at, answer) in self.fetch_here(&here, limits).await {
+            answers[at] = answer;
+        }
+        for receiver in waiting {
+            let received: Answers<Fetched> = receiver.recv_async().await.unwrap_or_default();
+            for (at, answer) in received {
+                answers[at] = answer.map(|found| FetchedRecords {
+                    log_start: found.log_start,
+                    committed: found.committed,
+                    chunks: found.chunks.into_iter().map(Chunk::Owned).collect(),
+                });
+            }
+        }
+        if !elsewhere.is_empty() {
+            keep_within(&mut answers, limits.bytes_max);
+        }
+        answers
+    }
+
+    /// Reads what is there now in this core's partitions, in order, within the limits.
+    pub(super) async fn fetch_here(
+        &self,
+        parts: &[(usize, FetchPart)],
+        limits: &FetchLimits,
+    ) -> Answers<FetchedHere> {
+        let mut answers = Vec::with_capacity(parts.len());
+        let mut taken_bytes = 0;
+        for (at, part) in parts {
+            let room = limits.bytes_max.saturating_sub(taken_bytes).min(part.bytes_max);
+            let answer = match self.locate(&part.key) {
+                Ok(shard) if self.knows(&part.key) => {
+                    self.read_one(shard, part, room, taken_bytes == 0).await
+                }
+                _ => Err(FetchError::UnknownPartition),
+            };
+            taken_bytes += len_bytes(&answer);
+            answers.push((*at, answer));
+        }
+        answers
+    }
+
+    async fn read_one(
+        &self,
+        shard: &Shard,
+        part: &FetchPart,
+        room: usize,
+        one_at_least: bool,
+    ) -> FetchedHere {
+        let plan: ReadPlan = shard.plan(&part.key, part.offset, room)?;
+        let found = |chunks| FetchedRecords {
+            log_start: plan.log_start,
+            committed: plan.committed,
+            chunks,
+        };
+        if plan.extents.is_empty() || (room == 0 && !one_at_least) {
+            return Ok(found(Vec::new()));
+        }
+        let chunks = shard.read(&plan, room, one_at_least).await?;
+        let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+        self.metrics.fetch.served.add(bytes as u64);
+        Ok(found(chunks.into_iter().map(Chunk::Shared).collect()))
+    }
+
+    /// Waits until a partition of this core has something at or past its offset.
+    pub(super) async fn wait_here(&self, parts: &[FetchPart], wait: Duration) {
+        let parts: Vec<(usize, FetchPart)> = parts.iter().map(|part| (0, *part)).collect();
+        if let Some(parked) = self.park_if_short(&parts, 1) {
+            self.metrics.fetch.parks.inc();
+            let _ = self.env.clock().deadline(wait, parked.woken()).await;
+        }
+    }
+
+    /// Waits until any partition, here or elsewhere, has something at or past its offset.
+    async fn wait_everywhere(
+        &self,
+        parts: &[FetchPart],
+        elsewhere: &BTreeMap<CoreId, Vec<(usize, FetchPart)>>,
+        wait: Duration,
+    ) {
+        let mut answers = FuturesUnordered::new();
+        for (core, parts) in elsewhere {
+            let (reply, answer) = flume::bounded(1);
+            let parts = parts.iter().map(|(_, part)| *part).collect();
+            if self.send(*core, LaneRequest::Await { parts, wait, reply }).await {
+                answers.push(answer.into_recv_async());
+            }
+        }
+        let here: Vec<FetchPart> =
+            parts.iter().filter(|part| self.locate(&part.key).is_ok()).copied().collect();
+        let local = async {
+            if here.is_empty() {
+                std::future::pending::<()>().await;
+            }
+            self.wait_here(&here, wait).await;
+        };
+        let local = pin!(local);
+        let any = select(local, answers.next());
+        let _ = self.env.clock().deadline(wait, any).await;
+    }
+}
+
+fn duration_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Drops what exceeds the limit of a fetch that several cores answered, from the end.
+fn keep_within(answers: &mut [FetchedHere], bytes_max: usize) {
+    let mut taken_bytes = 0;
+    for answer in answers.iter_mut() {
+        let bytes = len_bytes(answer);
+        if taken_bytes > 0
+            && taken_bytes + bytes > bytes_max
+            && let Ok(found) = answer
+        {
+            found.chunks.clear();
+            continue;
+        }
+        taken_bytes += bytes;
+    }
+}

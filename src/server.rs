@@ -1,1 +1,0 @@
-//! Starts the cores, wires them together, stops them.

@@ -1,0 +1,155 @@
+//! Starts the cores, wires them together, stops them. `serve` is the whole life of a broker, in order:
+//!
+//! 1. *Prepare*: check the host, take the addresses, lock the data directory. A start that is refused
+//!    here has changed nothing in the directory.
+//! 2. *Open*: one executor per core; each recovers its shards. Nobody listens yet.
+//! 3. *Serve*: lanes, control task, catalogue on every core, then the listeners, then the ready file.
+//! 4. *Stop*: no more requests are read; those that were are acknowledged or refused; then every
+//!    journal is checkpointed, sealed and closed.
+//!
+//! The main thread only conducts: it sends each core one [`Command`] at a time and waits for all.
+
+mod banner;
+mod core;
+mod http;
+mod logging;
+mod prepare;
+
+use self::core::{Command, CoreReport, CoreSeat};
+use self::prepare::{Prepared, StartError};
+use crate::base::exit::ExitCode;
+use crate::config::Loaded;
+use crate::env::process::{self, StopSignal};
+use crate::env::real::executor::{CoreSettings, Cores, run_cores};
+use crate::limits::{CLOSE_TIMEOUT, DRAIN_TIMEOUT};
+use crate::router::control::ControlRequest;
+use crate::router::mesh::LaneRequest;
+use std::time::Duration;
+
+/// Runs a broker until it is told to stop. Returns the exit code of the process.
+#[must_use]
+pub fn serve(loaded: Loaded) -> ExitCode {
+    let _log = logging::start(&loaded.config);
+    process::ignore_sigpipe();
+    let (stop, stopped) = flume::bounded::<StopSignal>(1);
+    let watching = process::watch_stop_signals(move |signal| {
+        let _ = stop.try_send(signal);
+    });
+    let outcome = watching
+        .map_err(|error| StartError::Host(error.to_string()))
+        .and_then(|()| prepare::prepare(&loaded))
+        .and_then(|prepared| run(loaded, prepared, &stopped));
+    match outcome {
+        Ok(()) => ExitCode::Stopped,
+        Err(error) => {
+            crate::admin::output::note(&format!("penstock: {error}"));
+            error.exit_code()
+        }
+    }
+}
+
+/// The cores, as the main thread conducts them.
+struct Conductor {
+    commands: Vec<flume::Sender<Command>>,
+    reports: flume::Receiver<CoreReport>,
+    cores: Cores<()>,
+}
+
+impl Conductor {
+    /// Sends the same command to every core.
+    fn tell_all(&self, command: impl Fn() -> Command) {
+        for sender in &self.commands {
+            // A core that is gone has reported why, or has ended the process.
+            let _ = sender.send(command());
+        }
+    }
+
+    /// Waits until every core has reported once.
+    fn await_all(&self, timeout: Duration) -> Result<Vec<CoreReport>, StartError> {
+        let deadline_ns = process::monotonic_ns() + timeout.as_nanos() as u64;
+        let mut reports = Vec::with_capacity(self.commands.len());
+        while reports.len() < self.commands.len() {
+            let left_ns = deadline_ns.saturating_sub(process::monotonic_ns());
+            match self.reports.recv_timeout(Duration::from_nanos(left_ns)) {
+                Ok(CoreReport::Failed(error)) => return Err(error),
+                Ok(report) => reports.push(report),
+                Err(_) => return Err(StartError::Host("a core did not answer in time".into())),
+            }
+        }
+        Ok(reports)
+    }
+}
+
+/// How long recovery may take before a start is given up: a large journal is minutes, not hours.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(3_600);
+/// How long cores may take to wire themselves together.
+const WIRE_TIMEOUT: Duration = Duration::from_secs(60);
+
+fn run(
+    loaded: Loaded,
+    prepared: Prepared,
+    stopped: &flume::Receiver<StopSignal>,
+) -> Result<(), StartError> {
+    let conductor = start_cores(&loaded, &prepared)?;
+    let opened = conductor.await_all(OPEN_TIMEOUT)?;
+    banner::report_recovery(&prepared, &opened);
+    for step in [Command::Wire, Command::Publish, Command::Listen] {
+        conductor.tell_all(|| step);
+        conductor.await_all(WIRE_TIMEOUT)?;
+    }
+    if let Some(path) = &loaded.config.ready_file {
+        let text = banner::ready_text(&loaded, &prepared);
+        process::write_ready_file(path, &text)
+            .map_err(|error| StartError::Configuration(error.to_string()))?;
+    }
+    banner::print(&loaded, &prepared);
+    let signal = stopped.recv().unwrap_or(StopSignal::Terminate);
+    tracing::info!(signal = signal.name(), "stopping");
+    if let Some(path) = &loaded.config.ready_file {
+        let _ = process::remove_ready_file(path);
+    }
+    stop(conductor)
+}
+
+fn stop(conductor: Conductor) -> Result<(), StartError> {
+    conductor.tell_all(|| Command::Drain);
+    // A client that does not take its answer must not hold the stop up.
+    let _ = conductor.await_all(DRAIN_TIMEOUT);
+    conductor.tell_all(|| Command::Close);
+    conductor.await_all(CLOSE_TIMEOUT)?;
+    drop(conductor.commands);
+    let _ = conductor.cores.join();
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn start_cores(loaded: &Loaded, prepared: &Prepared) -> Result<Conductor, StartError> {
+    let count = loaded.cpus.len();
+    let lane_depth = loaded.config.lane_depth as usize;
+    let (lanes, lane_ends): (Vec<_>, Vec<_>) =
+        (0..count).map(|_| flume::bounded::<LaneRequest>(lane_depth)).unzip();
+    let (control, control_end) = flume::bounded::<ControlRequest>(lane_depth);
+    let (commands, command_ends): (Vec<_>, Vec<_>) =
+        (0..count).map(|_| flume::bounded::<Command>(4)).unzip();
+    let (report, reports) = flume::bounded::<CoreReport>(4 * count);
+    let seat = CoreSeat {
+        loaded: loaded.clone(),
+        layout: prepared.layout.clone(),
+        store: prepared.store.clone(),
+        sockets: prepared.sockets.clone(),
+        lanes,
+        lane_ends,
+        control,
+        control_end,
+        command_ends,
+        report,
+    };
+    let settings = CoreSettings {
+        cpus: loaded.cpus.clone(),
+        name: "core".to_owned(),
+        prime: Some(prepared.lock.path().to_owned()),
+    };
+    let cores = run_cores(&settings, move |core| core::live(core, seat))
+        .map_err(|error| StartError::Host(error.to_string()))?;
+    Ok(Conductor { commands, reports, cores })
+}

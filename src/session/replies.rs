@@ -1,0 +1,259 @@
+//! Answers leave in the order of their requests.
+//!
+//! The reading half of a connection puts one [`Reply`] per request into [`Replies`]; the writing half
+//! takes them out in order, waits for those that are not ready, and writes what is ready together in
+//! one piece. The queue is bounded: a connection with too many requests in flight is not read from.
+//! Lives on one core, between the two tasks of one connection.
+
+use super::admission::Units;
+use crate::env::net::WriteHalf;
+use crate::limits::{REPLY_COALESCE_BYTES, WRITE_STALL_MAX};
+use bytes::{Bytes, BytesMut};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+/// A frame that is still being made; `None` if the request is to have no answer.
+pub type LaterFrame = Pin<Box<dyn Future<Output = Option<Answer>>>>;
+
+/// A frame and the memory it stands for.
+pub struct Answer {
+    /// The whole frame, its length included.
+    pub frame: Bytes,
+    /// Given back once the frame is written.
+    pub units: Option<Units>,
+}
+
+impl From<Bytes> for Answer {
+    fn from(frame: Bytes) -> Self {
+        Self { frame, units: None }
+    }
+}
+
+/// What a request comes to.
+pub enum Reply {
+    /// Ready.
+    Now(Answer),
+    /// Waits for the disk, another core, or records.
+    Later(LaterFrame),
+}
+
+struct Queued {
+    reply: Reply,
+    /// The request's own memory: its bytes may be staged until the answer is out.
+    _request: Units,
+}
+
+/// The replies of one connection that are not written yet.
+#[derive(Clone)]
+pub struct Replies {
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    queue: RefCell<VecDeque<Queued>>,
+    in_flight: Cell<usize>,
+    in_flight_max: usize,
+    /// No further request will come.
+    ended: Cell<bool>,
+    /// The writing half is gone: nothing can be answered any more.
+    broken: Cell<bool>,
+    reader: RefCell<Option<Waker>>,
+    writer: RefCell<Option<Waker>>,
+}
+
+impl Replies {
+    /// A queue for at most `in_flight_max` requests.
+    #[must_use]
+    pub fn new(in_flight_max: usize) -> Self {
+        assert!(in_flight_max > 0, "one request must fit");
+        Self {
+            shared: Rc::new(Shared {
+                queue: RefCell::default(),
+                in_flight: Cell::new(0),
+                in_flight_max,
+                ended: Cell::new(false),
+                broken: Cell::new(false),
+                reader: RefCell::default(),
+                writer: RefCell::default(),
+            }),
+        }
+    }
+
+    /// Waits until one more request may be read; false if nothing can be answered any more.
+    pub async fn room(&self) -> bool {
+        poll_fn(|context| {
+            let shared = &self.shared;
+            if shared.broken.get() {
+                return Poll::Ready(false);
+            }
+            if shared.in_flight.get() < shared.in_flight_max {
+                return Poll::Ready(true);
+            }
+            *shared.reader.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Adds the reply to the next request, and the memory the request itself holds.
+    pub fn push(&self, reply: Reply, request: Units) {
+        let shared = &self.shared;
+        assert!(shared.in_flight.get() < shared.in_flight_max, "`room` was awaited");
+        assert!(!shared.ended.get(), "no request follows the end");
+        shared.in_flight.set(shared.in_flight.get() + 1);
+        shared.queue.borrow_mut().push_back(Queued { reply, _request: request });
+        wake(&shared.writer);
+    }
+
+    /// Says that no further request comes: what is queued is still answered.
+    pub fn end(&self) {
+        self.shared.ended.set(true);
+        wake(&self.shared.writer);
+    }
+
+    /// The next reply; `None` when all is answered and no more will come.
+    async fn next(&self) -> Option<Queued> {
+        poll_fn(|context| {
+            let shared = &self.shared;
+            if let Some(queued) = shared.queue.borrow_mut().pop_front() {
+                return Poll::Ready(Some(queued));
+            }
+            if shared.ended.get() {
+                return Poll::Ready(None);
+            }
+            *shared.writer.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn written(&self, count: usize) {
+        self.shared.in_flight.set(self.shared.in_flight.get() - count);
+        wake(&self.shared.reader);
+    }
+
+    fn give_up(&self) {
+        self.shared.broken.set(true);
+        self.shared.queue.borrow_mut().clear();
+        wake(&self.shared.reader);
+    }
+}
+
+fn wake(waker: &RefCell<Option<Waker>>) {
+    if let Some(waker) = waker.borrow_mut().take() {
+        waker.wake();
+    }
+}
+
+/// How the writing half of a connection ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum WriteEnd {
+    /// Everything was answered.
+    Finished,
+    /// The peer is gone.
+    Gone,
+    /// The peer does not read its answers.
+    SlowReader,
+}
+
+/// What is gathered for one write.
+#[derive(Default)]
+struct Gathered {
+    answers: Vec<Answer>,
+    bytes: usize,
+    count: usize,
+}
+
+impl Gathered {
+    fn add(&mut self, answer: Option<Answer>) {
+        self.count += 1;
+        if let Some(answer) = answer {
+            self.bytes += answer.frame.len();
+            self.answers.push(answer);
+        }
+    }
+
+    /// One contiguous piece; a lone frame is not copied.
+    fn contiguous(&mut self) -> Bytes {
+        if self.answers.len() == 1 {
+            return self.answers[0].frame.clone();
+        }
+        let mut whole = BytesMut::with_capacity(self.bytes);
+        for answer in &self.answers {
+            whole.extend_from_slice(&answer.frame);
+        }
+        whole.freeze()
+    }
+}
+
+/// Writes the replies of one connection in order until there are no more, or the peer stops reading.
+/// `sent` is told the bytes of each write.
+pub async fn write_replies(
+    replies: Replies,
+    mut output: WriteHalf,
+    sent: impl Fn(usize),
+) -> WriteEnd {
+    let mut held: Option<Queued> = None;
+    loop {
+        let queued = match held.take() {
+            Some(queued) => queued,
+            None => match replies.next().await {
+                Some(queued) => queued,
+                None => return WriteEnd::Finished,
+            },
+        };
+        let mut gathered = Gathered::default();
+        let mut requests = vec![queued._request];
+        gathered.add(finish(queued.reply).await);
+        held = gather_ready(&replies, &mut gathered, &mut requests).await;
+        let piece = gathered.contiguous();
+        if !piece.is_empty() {
+            match output.write_all(&[&piece], WRITE_STALL_MAX).await {
+                Ok(()) => sent(piece.len()),
+                Err(error) => {
+                    replies.give_up();
+                    let slow = error.kind() == std::io::ErrorKind::TimedOut;
+                    return if slow { WriteEnd::SlowReader } else { WriteEnd::Gone };
+                }
+            }
+        }
+        replies.written(gathered.count);
+    }
+}
+
+async fn finish(reply: Reply) -> Option<Answer> {
+    match reply {
+        Reply::Now(answer) => Some(answer),
+        Reply::Later(frame) => frame.await,
+    }
+}
+
+/// Adds the following replies that are ready now. The first that is not is handed back: it was
+/// polled, and goes on where it is.
+async fn gather_ready(
+    replies: &Replies,
+    gathered: &mut Gathered,
+    requests: &mut Vec<Units>,
+) -> Option<Queued> {
+    while gathered.bytes < REPLY_COALESCE_BYTES {
+        let mut queued = replies.shared.queue.borrow_mut().pop_front()?;
+        let ready = match &mut queued.reply {
+            Reply::Now(_) => None,
+            Reply::Later(frame) => match futures_lite::future::poll_once(frame).await {
+                Some(answer) => Some(answer),
+                None => return Some(queued),
+            },
+        };
+        match (ready, queued.reply) {
+            (Some(answer), _) => gathered.add(answer),
+            (None, Reply::Now(answer)) => gathered.add(Some(answer)),
+            (None, Reply::Later(_)) => unreachable!("a later reply is ready or was handed back"),
+        }
+        requests.push(queued._request);
+    }
+    None
+}

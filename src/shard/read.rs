@@ -1,0 +1,186 @@
+//! Reading: a plan is taken at once under the shard's single writer (which extents, up to the
+//! committed watermark), then served borrowing nothing.
+
+use super::Shard;
+use super::error::FetchError;
+use super::parked::Parked;
+use super::partition::Partition;
+use crate::base::ids::{Offset, TopicPartition};
+use crate::base::record_batch::BatchView;
+use crate::env::SharedBuffer;
+use crate::journal::{Extent, ReadError};
+use crate::limits::FETCH_EXTENTS_MAX;
+use std::rc::Rc;
+
+/// What a reader needs to know of a partition, and what it may read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadPlan {
+    /// The first offset there is.
+    pub log_start: Offset,
+    /// One past the last offset that may be read.
+    pub committed: Offset,
+    /// The first offset wanted.
+    pub offset: Offset,
+    /// Where the records rest, in order; empty at the end of the log.
+    pub extents: Vec<Extent>,
+}
+
+/// The ends of a partition.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Ends {
+    /// The first offset there is.
+    pub log_start: Offset,
+    /// One past the last durable offset.
+    pub committed: Offset,
+}
+
+impl Shard {
+    /// The ends of a partition; zero for one that never had a record.
+    #[must_use]
+    pub fn ends(&self, partition: &TopicPartition) -> Ends {
+        let state = self.state.borrow();
+        state.partitions.get(partition).map_or_else(Ends::default, |known| Ends {
+            log_start: known.log_start,
+            committed: known.committed,
+        })
+    }
+
+    /// Plans a read of about `bytes_max` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// [`FetchError::OffsetOutOfRange`], or [`FetchError::Damaged`] at the damage itself.
+    pub fn plan(
+        &self,
+        key: &TopicPartition,
+        offset: Offset,
+        bytes_max: usize,
+    ) -> Result<ReadPlan, FetchError> {
+        let state = self.state.borrow();
+        let Some(partition) = state.partitions.get(key) else {
+            let empty = Partition::default();
+            return plan_in(&empty, offset, bytes_max);
+        };
+        plan_in(partition, offset, bytes_max)
+    }
+
+    /// Parks a fetch on a partition until its next commit. A partition that never had a record is
+    /// made for it: its first commit must find the fetch.
+    pub fn park(&self, key: TopicPartition, parked: &Rc<Parked>) {
+        self.state.borrow_mut().partitions.entry(key).or_default().parked.park(parked);
+    }
+
+    /// Reads what was planned: whole batches, the first of which holds `plan.offset`, together at most
+    /// `bytes_max` bytes; with `one_at_least` the first batch comes even if it is larger (KIP-74).
+    ///
+    /// # Errors
+    /// [`FetchError::Damaged`] for records that do not pass their CRC: never wrong bytes.
+    pub async fn read(
+        &self,
+        plan: &ReadPlan,
+        bytes_max: usize,
+        one_at_least: bool,
+    ) -> Result<Vec<SharedBuffer>, FetchError> {
+        let mut chunks = Vec::with_capacity(plan.extents.len());
+        let mut taken_bytes = 0;
+        let buffers = self.journal.read_many(&plan.extents).await;
+        for (index, buffer) in buffers.into_iter().enumerate() {
+            let buffer = match buffer {
+                Ok(buffer) => buffer,
+                // What came before the damage is served; the next fetch starts at it.
+                Err(_) if index > 0 => break,
+                Err(ReadError::Damaged { .. }) => return Err(FetchError::Damaged),
+                Err(_) => return Err(FetchError::Disk),
+            };
+            let room = bytes_max.saturating_sub(taken_bytes);
+            let must = one_at_least && taken_bytes == 0;
+            let range = batches_within(&buffer, plan.offset, room, must);
+            let whole = range.end == buffer.len();
+            if !range.is_empty() {
+                taken_bytes += range.len();
+                chunks.push(buffer.slice(range));
+            }
+            if !whole {
+                break;
+            }
+        }
+        Ok(chunks)
+    }
+
+    /// The first batch with a record at or after `timestamp_ms`, or the one with the largest
+    /// timestamp for `None`; `Ok(None)` if there is none.
+    ///
+    /// # Errors
+    /// As [`Shard::read`].
+    pub async fn batch_by_time(
+        &self,
+        key: &TopicPartition,
+        timestamp_ms: Option<i64>,
+    ) -> Result<Option<SharedBuffer>, FetchError> {
+        let (extent, wanted_ms) = {
+            let state = self.state.borrow();
+            let Some(partition) = state.partitions.get(key) else { return Ok(None) };
+            let wanted_ms = timestamp_ms.unwrap_or_else(|| partition.max_timestamp_ms());
+            let Some(index) = partition.extent_index_by_time(wanted_ms) else { return Ok(None) };
+            (partition.extents[index].extent, wanted_ms)
+        };
+        let buffer = match self.journal.read(extent).await {
+            Ok(buffer) => buffer,
+            Err(ReadError::Damaged { .. }) => return Err(FetchError::Damaged),
+            Err(_) => return Err(FetchError::Disk),
+        };
+        let mut start = 0;
+        while let Ok((view, _)) = BatchView::split(&buffer[start..]) {
+            let end = start + view.bytes().len();
+            if view.max_timestamp() >= wanted_ms {
+                return Ok(Some(buffer.slice(start..end)));
+            }
+            start = end;
+        }
+        Ok(None)
+    }
+}
+
+fn plan_in(
+    partition: &Partition,
+    offset: Offset,
+    bytes_max: usize,
+) -> Result<ReadPlan, FetchError> {
+    let (log_start, committed) = (partition.log_start, partition.committed);
+    if offset < log_start || offset > committed {
+        return Err(FetchError::OffsetOutOfRange { log_start, committed });
+    }
+    let mut plan = ReadPlan { log_start, committed, offset, extents: Vec::new() };
+    if offset == committed {
+        if partition.quarantine.as_ref().is_some_and(|found| found.from <= offset) {
+            return Err(FetchError::Damaged);
+        }
+        return Ok(plan);
+    }
+    let mut planned_bytes = 0;
+    let first = partition.extent_index(offset);
+    for stored in partition.extents.range(first..).take(FETCH_EXTENTS_MAX) {
+        plan.extents.push(stored.extent);
+        planned_bytes += stored.extent.len_bytes as usize;
+        if planned_bytes >= bytes_max {
+            break;
+        }
+    }
+    Ok(plan)
+}
+
+/// The range of whole batches in `buffer` from the one that holds `offset` on, at most `room` bytes,
+/// but with `must` at least one.
+fn batches_within(buffer: &[u8], offset: Offset, room: usize, must: bool) -> std::ops::Range<usize> {
+    let mut start = 0;
+    let mut end = 0;
+    while let Ok((view, _)) = BatchView::split(&buffer[end..]) {
+        let next = end + view.bytes().len();
+        if view.last_offset() < offset.0 {
+            start = next;
+        } else if next - start > room && !(must && end == start) {
+            break;
+        }
+        end = next;
+    }
+    start..end
+}
