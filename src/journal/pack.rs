@@ -160,9 +160,6 @@ impl Planner {
         self.tail
     }
 
-    pub(super) fn durable(&self) -> BlockSequence {
-        self.durable
-    }
 
     pub(super) fn staged_bytes(&self) -> usize {
         self.staged_bytes

@@ -14,7 +14,7 @@
 use super::error::JournalError;
 use super::format::{get_u16, get_u32, get_u64};
 use super::segment::FileName;
-use crate::base::ids::Position;
+use crate::base::ids::{Position, ShardId, TopicId};
 use crate::env::Env;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,32 +38,49 @@ pub struct StoreMark {
     sequence: u64,
 }
 
-/// What a new store shall be.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct NewStore {
-    /// Number of shards.
-    pub shards: u16,
-    /// Length of every journal segment, in bytes.
-    pub segment_bytes: u64,
+impl StoreMark {
+    /// The mark of a store to be made: see [`open_or_create`].
+    ///
+    /// # Panics
+    /// If there are no shards.
+    #[must_use]
+    pub fn new(shards: u16, segment_bytes: u64) -> Self {
+        assert!(shards > 0, "a store has at least one shard");
+        Self {
+            id: [0; 16],
+            shards,
+            segment_bytes,
+            ready: false,
+            sequence: 0,
+        }
+    }
+
+    /// The id as a UUID.
+    #[must_use]
+    pub fn id_text(&self) -> String {
+        TopicId(self.id).to_string()
+    }
 }
 
 /// Folder of a shard.
 #[must_use]
-pub fn shard_dir(dir: &Path, shard: u16) -> PathBuf {
-    dir.join(format!("shard-{shard:03}"))
+pub fn shard_dir(dir: &Path, shard: ShardId) -> PathBuf {
+    dir.join(format!("shard-{:03}", shard.0))
 }
 
-/// Reads the mark of the store in `dir`, or makes a store if `new` allows it (`None`: `--no-create`).
-/// The second value says whether this call marked a new one. If the mark is not
-/// [`ready`](StoreMark::ready), open the journals with `create`, then call [`mark_ready`].
+/// Reads the mark of the store in `dir`, or makes a store like `new` (`None`: `--no-create`).
+///
+/// The second value says whether the store is *new*: made by this call, or by one whose process ended
+/// before [`mark_ready`]. Of a new store the journals are opened with `create`, and when all are
+/// open, and before any listener is, [`mark_ready`] must be called.
 ///
 /// # Errors
 /// If there is no store and none may be made, if both copies are damaged, or if journals are there
 /// without a mark: nothing is changed then.
-pub async fn open(
+pub async fn open_or_create(
     env: &Env,
     dir: &Path,
-    new: Option<NewStore>,
+    new: Option<StoreMark>,
 ) -> Result<(StoreMark, bool), JournalError> {
     let mut whole: Vec<(usize, StoreMark)> = Vec::new();
     let mut damaged = 0;
@@ -83,7 +100,7 @@ pub async fn open(
                 write(env, dir, name, &newest).await?;
             }
         }
-        return Ok((newest, false));
+        return Ok((newest, !newest.ready));
     }
     if damaged > 0 {
         let what = "no copy of the store's mark is whole";
@@ -96,12 +113,10 @@ pub async fn open(
     refuse_orphans(env, dir).await?;
     let mark = StoreMark {
         id: random_id(env),
-        shards: new.shards,
-        segment_bytes: new.segment_bytes,
-        ready: false,
         sequence: 1,
+        ..new
     };
-    assert!(mark.shards > 0, "a store has at least one shard");
+    assert!(!mark.ready, "a store becomes ready by mark_ready");
     env.disk().create_dir_all(dir).await?;
     if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         env.disk().sync_dir(parent).await?;
@@ -130,20 +145,20 @@ pub async fn inspect(env: &Env, dir: &Path) -> Result<StoreMark, JournalError> {
     })
 }
 
-/// All journals of the store have been made and are durable.
+/// All journals of the store have been made and are durable: from here on a missing one is refused.
+/// Does nothing if that was so already.
 ///
 /// # Errors
-/// If a copy cannot be written.
-pub async fn mark_ready(
-    env: &Env,
-    dir: &Path,
-    mark: &StoreMark,
-) -> Result<StoreMark, JournalError> {
-    assert!(!mark.ready, "a store becomes ready once");
+/// If no copy is whole, or one cannot be written.
+pub async fn mark_ready(env: &Env, dir: &Path) -> Result<StoreMark, JournalError> {
+    let mark = inspect(env, dir).await?;
+    if mark.ready {
+        return Ok(mark);
+    }
     let ready = StoreMark {
         ready: true,
         sequence: mark.sequence + 1,
-        ..*mark
+        ..mark
     };
     for name in NAMES {
         write(env, dir, name, &ready).await?;
@@ -237,7 +252,7 @@ async fn write(env: &Env, dir: &Path, name: &str, mark: &StoreMark) -> Result<()
 
 /// Journals without a mark: the mark was lost, and a new store over them would hide them.
 async fn refuse_orphans(env: &Env, dir: &Path) -> Result<(), JournalError> {
-    let shard = shard_dir(dir, 0);
+    let shard = shard_dir(dir, ShardId(0));
     let Ok(entries) = env.disk().list(&shard).await else {
         return Ok(());
     };
