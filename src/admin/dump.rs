@@ -3,8 +3,7 @@
 use super::cli::DumpArgs;
 use super::error::AdminError;
 use super::output::Output;
-use crate::env::blocking::TcpStream;
-use crate::env::input;
+use crate::env::blocking::{BlockingStream, read_file};
 use crate::limits;
 use crate::metrics::Dump;
 use serde_json::Value;
@@ -35,7 +34,7 @@ pub fn run(args: &DumpArgs, out: &mut Output) -> Result<(), AdminError> {
 }
 
 fn read(name: &str) -> Result<Dump, AdminError> {
-    let bytes = input::read_whole(Path::new(name), limits::CLIENT_HTTP_BYTES_MAX)
+    let bytes = read_file(Path::new(name), limits::CLIENT_HTTP_BYTES_MAX)
         .map_err(|error| AdminError::Input("a dump".into(), error))?;
     let no_dump = |problem: String| AdminError::Usage(format!("{name} is no dump: {problem}"));
     let document = serde_json::from_slice(&bytes).map_err(|error| no_dump(error.to_string()))?;
@@ -63,7 +62,7 @@ fn get(address: &str, path: &str) -> Result<Vec<u8>, AdminError> {
         ))
     };
     let timeout = Duration::from_millis(limits::CLIENT_TIMEOUT_MS);
-    let mut stream = TcpStream::connect(address, timeout).map_err(failed)?;
+    let mut stream = BlockingStream::connect(address, timeout).map_err(failed)?;
     // Version 1.0: the body is what comes until the end, in one piece.
     let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(failed)?;

@@ -24,7 +24,7 @@ use output::Output;
 /// # Errors
 /// Why it failed; `AdminError::status` is the exit status.
 pub fn run(verb: &Verb) -> Result<(), AdminError> {
-    let mut out = Output::new();
+    let mut out = Output::new()?;
     match verb {
         Verb::Serve(_) => unreachable!("main starts the broker itself"),
         Verb::Config(args) => config::show(args, &mut out),
