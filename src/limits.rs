@@ -87,6 +87,10 @@ limits! {
     pub const READ_FILES_MAX: usize = 64;
     /// Neighbouring extents are read together up to this many bytes.
     pub const READ_MERGE_BYTES_MAX: usize = 1 << 20;
+    /// Bytes between two extents that are read along rather than in two reads.
+    pub const READ_GAP_BYTES_MAX: usize = 64 << 10;
+    /// Pause before a segment is tried again on a full disk, in milliseconds.
+    pub const SPACE_RETRY_MS: u64 = 1000;
     /// Recovery reads ahead this many bytes at a time.
     pub const SCAN_BYTES: usize = 1 << 20;
     /// Recovery reports kept in a shard's folder; older ones are removed.

@@ -25,7 +25,7 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
     (
         "session",
         &[
-            "base", "limits", "metrics", "env", "journal", "shard", "router", "wire",
+            "base", "limits", "config", "metrics", "env", "journal", "shard", "router", "wire",
         ],
     ),
     (
