@@ -57,8 +57,8 @@ fn strip(value: &mut Value) {
 fn get(address: &str, path: &str) -> Result<Vec<u8>, AdminError> {
     let failed = |error: io::Error| {
         AdminError::Broker(format!(
-            "cannot reach a broker's HTTP address at {address}: {error}. `penstock serve` starts \
-             one; --http or PENSTOCK_HTTP names another"
+            "{error}: no broker at {address}? `penstock serve` starts one; --http or \
+             PENSTOCK_HTTP names another"
         ))
     };
     let timeout = Duration::from_millis(limits::CLIENT_TIMEOUT_MS);

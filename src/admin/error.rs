@@ -64,8 +64,9 @@ impl fmt::Display for AdminError {
             | AdminError::Data(text)
             | AdminError::Host(text) => f.write_str(text),
             AdminError::Config(error) => error.fmt(f),
-            AdminError::Output(error) => write!(f, "cannot write the output: {error}"),
-            AdminError::Input(what, error) => write!(f, "cannot read {what}: {error}"),
+            // These name the operation and its subject themselves.
+            AdminError::Output(error) => error.fmt(f),
+            AdminError::Input(what, error) => write!(f, "{what}: {error}"),
             AdminError::Damaged => f.write_str("the data directory is damaged"),
             AdminError::Reported => f.write_str("not everything succeeded"),
         }

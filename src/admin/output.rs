@@ -22,7 +22,10 @@ impl Output {
     /// The process was started without one.
     pub fn new() -> Result<Output, AdminError> {
         let inner = blocking::Output::standard().map_err(AdminError::Output)?;
-        Ok(Output { inner, buffer: Vec::with_capacity(2 * BUFFER_BYTES) })
+        Ok(Output {
+            inner,
+            buffer: Vec::with_capacity(2 * BUFFER_BYTES),
+        })
     }
 
     /// Writes bytes.

@@ -183,10 +183,7 @@ impl Job<'_> {
             let mut whole = Vec::new();
             let limit = u64::try_from(limits::FRAME_BYTES_MAX).unwrap_or(u64::MAX) + 1;
             let source = blocking::Input::open(Path::new(name)).map_err(failed)?;
-            source
-                .take(limit)
-                .read_to_end(&mut whole)
-                .map_err(failed)?;
+            source.take(limit).read_to_end(&mut whole).map_err(failed)?;
             return self.line(&whole);
         }
         let chunks = chunks(name).map_err(failed)?;
