@@ -271,7 +271,7 @@ limits! {
     // Client verbs.
 
     /// Attempts of a client verb at one request before it gives up.
-    pub const CLIENT_ATTEMPTS_MAX: u32 = 12;
+    pub const CLIENT_ATTEMPTS_MAX: u32 = 32;
     /// First pause between two attempts of a client verb, in milliseconds; it doubles up to a
     /// second.
     pub const CLIENT_BACKOFF_MS: u64 = 20;

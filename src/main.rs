@@ -14,6 +14,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     process::install_panic_hook();
+    // Uptime counts from the first look at the clock.
+    let _ = process::uptime_ms();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),

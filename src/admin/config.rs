@@ -5,9 +5,10 @@ use super::cli::{ConfigArgs, ShowConfigArgs};
 use super::error::AdminError;
 use super::output::{self, Output};
 use crate::config::{self, HostFacts, KEYS, Loaded, MemoryBudget, Setting, Sources};
-use crate::env::{input, process};
+use crate::env::{blocking, process};
 use crate::limits;
 use serde_json::{Value, json};
+use std::io;
 use std::path::Path;
 
 /// The file that is read, if it exists, when none is named.
@@ -20,10 +21,11 @@ const DEFAULT_FILE: &str = "penstock.toml";
 pub fn load(args: &ConfigArgs) -> Result<Loaded, AdminError> {
     let file = match &args.file {
         Some(path) => Some((path.display().to_string(), read(path)?)),
-        None if input::exists(Path::new(DEFAULT_FILE)) => {
-            Some((DEFAULT_FILE.to_owned(), read(Path::new(DEFAULT_FILE))?))
-        }
-        None => None,
+        None => match read(Path::new(DEFAULT_FILE)) {
+            Ok(text) => Some((DEFAULT_FILE.to_owned(), text)),
+            Err(AdminError::Input(_, error)) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        },
     };
     let environment = std::env::vars_os().filter_map(|(name, value)| {
         Some((
@@ -45,7 +47,7 @@ pub fn load(args: &ConfigArgs) -> Result<Loaded, AdminError> {
 
 fn read(path: &Path) -> Result<String, AdminError> {
     let input = |error| AdminError::Input("the configuration".into(), error);
-    let bytes = input::read_whole(path, limits::CONFIG_FILE_BYTES_MAX).map_err(input)?;
+    let bytes = blocking::read_file(path, limits::CONFIG_FILE_BYTES_MAX).map_err(input)?;
     String::from_utf8(bytes).map_err(|_| {
         AdminError::Usage(format!(
             "{} is not UTF-8 text; save it as UTF-8",

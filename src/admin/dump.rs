@@ -3,8 +3,7 @@
 use super::cli::DumpArgs;
 use super::error::AdminError;
 use super::output::Output;
-use crate::env::blocking::BlockingStream;
-use crate::env::input;
+use crate::env::blocking::{BlockingStream, read_file};
 use crate::limits;
 use crate::metrics::Dump;
 use serde_json::Value;
@@ -35,7 +34,7 @@ pub fn run(args: &DumpArgs, out: &mut Output) -> Result<(), AdminError> {
 }
 
 fn read(name: &str) -> Result<Dump, AdminError> {
-    let bytes = input::read_whole(Path::new(name), limits::CLIENT_HTTP_BYTES_MAX)
+    let bytes = read_file(Path::new(name), limits::CLIENT_HTTP_BYTES_MAX)
         .map_err(|error| AdminError::Input("a dump".into(), error))?;
     let no_dump = |problem: String| AdminError::Usage(format!("{name} is no dump: {problem}"));
     let document = serde_json::from_slice(&bytes).map_err(|error| no_dump(error.to_string()))?;
@@ -58,8 +57,8 @@ fn strip(value: &mut Value) {
 fn get(address: &str, path: &str) -> Result<Vec<u8>, AdminError> {
     let failed = |error: io::Error| {
         AdminError::Broker(format!(
-            "cannot reach a broker's HTTP address at {address}: {error}. `penstock serve` starts \
-             one; --http or PENSTOCK_HTTP names another"
+            "{error}: no broker at {address}? `penstock serve` starts one; --http or \
+             PENSTOCK_HTTP names another"
         ))
     };
     let timeout = Duration::from_millis(limits::CLIENT_TIMEOUT_MS);

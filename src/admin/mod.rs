@@ -14,6 +14,7 @@ pub mod produce;
 pub mod record;
 pub mod sender;
 pub mod topic;
+pub mod verify;
 
 use cli::Verb;
 use error::AdminError;
@@ -24,7 +25,7 @@ use output::Output;
 /// # Errors
 /// Why it failed; `AdminError::status` is the exit status.
 pub fn run(verb: &Verb) -> Result<(), AdminError> {
-    let mut out = Output::new();
+    let mut out = Output::new()?;
     match verb {
         Verb::Serve(_) => unreachable!("main starts the broker itself"),
         Verb::Config(args) => config::show(args, &mut out),
@@ -33,6 +34,6 @@ pub fn run(verb: &Verb) -> Result<(), AdminError> {
         Verb::Consume(args) => consume::run(args, &mut out),
         Verb::Dump(args) => dump::run(args, &mut out),
         Verb::Probe(args) => probe::run(args, &mut out),
-        _ => Err(AdminError::Usage("not yet".into())),
+        Verb::Verify(args) => verify::run(args, &mut out),
     }
 }

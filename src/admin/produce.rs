@@ -8,12 +8,12 @@ use super::output::{self, Output};
 use super::record::{Header, Record, json};
 use super::sender::{Options, Sender};
 use crate::base::record_batch::Codec;
-use crate::env::{input, process};
+use crate::env::{blocking, process};
 use crate::limits;
 use flume::{Receiver, TryRecvError};
 use serde_json::json;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes read at once, and chunks that may wait while a batch is on its way.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -182,14 +182,11 @@ impl Job<'_> {
         if raw {
             let mut whole = Vec::new();
             let limit = u64::try_from(limits::FRAME_BYTES_MAX).unwrap_or(u64::MAX) + 1;
-            open(name)
-                .map_err(failed)?
-                .take(limit)
-                .read_to_end(&mut whole)
-                .map_err(failed)?;
+            let source = blocking::Input::open(Path::new(name)).map_err(failed)?;
+            source.take(limit).read_to_end(&mut whole).map_err(failed)?;
             return self.line(&whole);
         }
-        let chunks = chunks(open(name).map_err(failed)?).map_err(failed)?;
+        let chunks = chunks(name).map_err(failed)?;
         let mut rest = Vec::new();
         while !self.stopped() {
             let chunk = match chunks.try_recv() {
@@ -328,35 +325,36 @@ impl Job<'_> {
     }
 }
 
-fn open(name: &str) -> io::Result<Box<dyn Read + Send>> {
-    if name == "-" {
-        return Ok(Box::new(io::stdin()));
-    }
-    Ok(Box::new(input::open(Path::new(name))?))
-}
-
 /// Reads on a thread of its own, so that records gather while a batch is on its way, and so that a
 /// pause of the input is noticed.
-fn chunks(mut source: Box<dyn Read + Send>) -> io::Result<Receiver<io::Result<Vec<u8>>>> {
+fn chunks(name: &str) -> io::Result<Receiver<io::Result<Vec<u8>>>> {
     let (sender, receiver) = flume::bounded(CHUNKS_MAX);
+    let path = PathBuf::from(name);
     process::spawn_thread("input", move || {
-        loop {
-            let mut chunk = vec![0; CHUNK_BYTES];
-            let read = match source.read(&mut chunk) {
-                Ok(0) => return,
-                Ok(length) => {
-                    chunk.truncate(length);
-                    Ok(chunk)
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Err(error),
-            };
-            let ended = read.is_err();
-            // The receiver is gone when the job stopped early.
-            if sender.send(read).is_err() || ended {
-                return;
-            }
+        // When the receiver is gone, the job stopped early, and there is nobody to tell.
+        let told = read_chunks(&path, |chunk| sender.send(Ok(chunk)).is_ok());
+        if let Err(error) = told {
+            let _ = sender.send(Err(error));
         }
     })?;
     Ok(receiver)
+}
+
+/// Hands over an input piece by piece, as it comes, while `take` wants more.
+fn read_chunks(path: &Path, mut take: impl FnMut(Vec<u8>) -> bool) -> io::Result<()> {
+    let mut source = blocking::Input::open(path)?;
+    loop {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        match source.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(length) => {
+                chunk.truncate(length);
+                if !take(chunk) {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }

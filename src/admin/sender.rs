@@ -121,6 +121,9 @@ impl Sender {
     /// # Errors
     /// Why this record cannot be sent at all; others may be.
     pub fn add(&mut self, number: u64, record: Record) -> Result<(), String> {
+        // Its time is when it was read; a retry must not change it.
+        let mut record = record;
+        record.timestamp_ms.get_or_insert_with(process::unix_ms);
         let bytes = record.bytes();
         let room = limits::FRAME_BYTES_MAX - limits::FRAME_OVERHEAD_BYTES_MAX;
         if bytes > room {
@@ -280,7 +283,6 @@ impl Sender {
         if let Some((id, epoch)) = self.producer {
             builder = builder.producer(id, epoch, lane.sequence);
         }
-        let now_ms = process::unix_ms();
         let count = lane.queue.len().min(most);
         for item in lane.queue.iter().take(count) {
             let record = &item.record;
@@ -292,7 +294,7 @@ impl Sender {
                 key: record.key.as_deref(),
                 value: record.value.as_deref(),
                 headers: &headers,
-                timestamp: record.timestamp_ms.unwrap_or(now_ms),
+                timestamp: record.timestamp_ms.unwrap_or(-1),
             });
         }
         let mut batch = builder.finish();

@@ -13,7 +13,6 @@ pub mod buffer;
 pub mod clock;
 pub mod disk;
 pub mod error;
-pub mod input;
 pub mod net;
 pub mod probe;
 pub mod process;

@@ -3,10 +3,10 @@
 
 use super::error::at_path;
 use super::process;
+use super::real::disk;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -148,16 +148,7 @@ impl ScratchFile {
 /// # Errors
 /// Names the folder.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
-    let path = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
-    // SAFETY: the path ends in a zero and the structure is plain integers that the call fills.
-    let stat = unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        if libc::statvfs(path.as_ptr(), &raw mut stat) != 0 {
-            return Err(at_path("look at", folder, io::Error::last_os_error()));
-        }
-        stat
-    };
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    disk::free_bytes(folder).map_err(|error| at_path("look at", folder, error))
 }
 
 /// One TCP connection to ourselves: writes `bytes`, has them sent back, and so on. Returns the time

@@ -43,11 +43,13 @@ impl Connection {
     /// The broker cannot be reached, or is none.
     pub fn open(address: &str) -> Result<Connection, ClientError> {
         let timeout = Duration::from_millis(limits::CLIENT_TIMEOUT_MS);
-        let stream =
-            BlockingStream::connect(address, timeout).map_err(|error| ClientError::Unreachable {
+        let stream = BlockingStream::connect(address, timeout).map_err(|error| {
+            ClientError::Unreachable {
                 address: address.to_owned(),
+                first: false,
                 error,
-            })?;
+            }
+        })?;
         let conversation = Conversation::new(CLIENT_ID);
         let address = address.to_owned();
         let mut connection = Connection {

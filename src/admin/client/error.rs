@@ -12,6 +12,8 @@ pub enum ClientError {
     Unreachable {
         /// The address tried.
         address: String,
+        /// Whether no broker was ever reached: then waiting is not worth while.
+        first: bool,
         /// The kernel's reason.
         error: io::Error,
     },
@@ -66,7 +68,8 @@ impl ClientError {
     #[must_use]
     pub fn is_retriable(&self) -> bool {
         match self {
-            ClientError::Unreachable { .. } | ClientError::Lost { .. } => true,
+            ClientError::Unreachable { first, .. } => !first,
+            ClientError::Lost { .. } => true,
             ClientError::Protocol { .. }
             | ClientError::NoTopic(_)
             | ClientError::NoPartition { .. } => false,
@@ -121,10 +124,10 @@ pub fn describe_code(code: i16, message: Option<&str>) -> String {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ClientError::Unreachable { address, error } => write!(
+            ClientError::Unreachable { address, error, .. } => write!(
                 f,
-                "cannot reach a broker at {address}: {error}. `penstock serve` starts one; \
-                 --broker or PENSTOCK_BROKER names another"
+                "{error}: no broker at {address}? `penstock serve` starts one; --broker or \
+                 PENSTOCK_BROKER names another"
             ),
             ClientError::Lost { address, error } => {
                 write!(f, "lost the broker at {address}: {error}")

@@ -48,7 +48,14 @@ impl Client {
     /// The broker cannot be reached.
     pub fn connection(&mut self, address: &str) -> Result<&mut Connection, ClientError> {
         if !self.connections.contains_key(address) {
-            let connection = Connection::open(address)?;
+            let connection = Connection::open(address).map_err(|error| match error {
+                ClientError::Unreachable { address, error, .. } => ClientError::Unreachable {
+                    address,
+                    first: self.brokers.is_empty(),
+                    error,
+                },
+                other => other,
+            })?;
             self.connections.insert(address.to_owned(), connection);
         }
         Ok(self.connections.get_mut(address).expect("it was just made"))

@@ -213,7 +213,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-fn free_bytes(path: &Path) -> io::Result<u64> {
+/// Bytes free for us on the file system of `path`. Blocks.
+pub(in crate::env) fn free_bytes(path: &Path) -> io::Result<u64> {
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
     let mut facts = std::mem::MaybeUninit::<libc::statvfs>::uninit();
