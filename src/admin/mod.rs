@@ -3,9 +3,17 @@
 //! error.
 
 pub mod cli;
+pub mod client;
 pub mod config;
+pub mod consume;
+pub mod dump;
 pub mod error;
 pub mod output;
+pub mod probe;
+pub mod produce;
+pub mod record;
+pub mod sender;
+pub mod topic;
 
 use cli::Verb;
 use error::AdminError;
@@ -20,6 +28,11 @@ pub fn run(verb: &Verb) -> Result<(), AdminError> {
     match verb {
         Verb::Serve(_) => unreachable!("main starts the broker itself"),
         Verb::Config(args) => config::show(args, &mut out),
+        Verb::Topic(args) => topic::run(&args.verb, &mut out),
+        Verb::Produce(args) => produce::run(args, &mut out),
+        Verb::Consume(args) => consume::run(args, &mut out),
+        Verb::Dump(args) => dump::run(args, &mut out),
+        Verb::Probe(args) => probe::run(args, &mut out),
         _ => Err(AdminError::Usage("not yet".into())),
     }
 }

@@ -17,7 +17,9 @@ impl Output {
     /// Takes standard output for the rest of the process.
     #[must_use]
     pub fn new() -> Output {
-        Output { writer: io::BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()) }
+        Output {
+            writer: io::BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()),
+        }
     }
 
     /// Writes bytes.

@@ -25,7 +25,9 @@ pub fn open(path: &Path) -> io::Result<impl Read + Send + use<>> {
 /// Names the path; `FileTooLarge` where it is longer.
 pub fn read_whole(path: &Path, len_bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let limit = u64::try_from(len_bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    let limit = u64::try_from(len_bytes_max)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
     let read = open(path)?.take(limit).read_to_end(&mut bytes);
     read.map_err(|error| at_path("read", path, error))?;
     if bytes.len() > len_bytes_max {

@@ -5,13 +5,13 @@ use crate::base::ids::Position;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A failed write or flush: from here on no ticket is ever released.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Poisoned {
     /// What failed, on which file, with the kernel's words.
-    pub reason: Rc<str>,
+    pub reason: Arc<str>,
 }
 
 impl fmt::Display for Poisoned {

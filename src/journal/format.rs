@@ -42,6 +42,8 @@
 //! The places of magic, version, `header_len` and header CRC are the same in every version, so that
 //! a newer block is told from a damaged one and refused by its version's number.
 
+pub(super) mod batch;
+
 use crate::base::ids::{
     BlockSequence, Offset, PartitionIndex, Position, ShardId, Term, TopicId, TopicPartition,
 };
@@ -451,7 +453,3 @@ fn get_i32(bytes: &[u8], at: usize) -> i32 {
 fn get_i64(bytes: &[u8], at: usize) -> i64 {
     get_u64(bytes, at).cast_signed()
 }
-
-#[cfg(test)]
-#[path = "tests/format.rs"]
-mod tests;

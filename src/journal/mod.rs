@@ -18,7 +18,6 @@
 //!
 //! A journal lives on the core of its shard and never leaves it.
 
-mod batch;
 mod checkpoint;
 mod commit;
 mod error;
@@ -26,7 +25,6 @@ pub mod format;
 mod pack;
 mod reader;
 mod recover;
-mod scan;
 mod segment;
 mod space;
 pub mod store;

@@ -101,12 +101,12 @@ metrics! {
     connections: ConnectionMetrics {
         Gauge open [Count] "Connections that are open.";
         Counter accepted [Count] "Connections accepted.";
-        Counter refused_total_limit [Count] "Connections closed because the process has too many.";
-        Counter refused_address_limit [Count] "Connections closed because one address has too many.";
-        Counter closed_idle [Count] "Connections closed because they asked nothing for too long.";
-        Counter closed_slow_body [Count] "Connections closed because a request did not arrive in time.";
-        Counter closed_slow_reader [Count] "Connections closed because answers were not read.";
-        Counter closed_protocol [Count] "Connections closed because of bytes that are no request.";
+        Counter refused_total_limit [Count] "Connections closed: the process has too many.";
+        Counter refused_address_limit [Count] "Connections closed: one address has too many.";
+        Counter closed_idle [Count] "Connections closed: nothing asked for too long.";
+        Counter closed_slow_body [Count] "Connections closed: a request did not arrive in time.";
+        Counter closed_slow_reader [Count] "Connections closed: answers were not read.";
+        Counter closed_protocol [Count] "Connections closed: bytes that are no request.";
         Counter http_requests [Count] "Requests over HTTP.";
     }
     /// Requests of Kafka clients.
@@ -117,7 +117,7 @@ metrics! {
         Counter outbound [Bytes] "Bytes written to clients.";
         Gauge in_flight [Count] "Requests being worked on.";
         Histogram produce [Time] "Time from a produce request's last byte to its answer.";
-        Histogram fetch [Time] "Time from a fetch request's last byte to its answer, waiting included.";
+        Histogram fetch [Time] "Time from a fetch's last byte to its answer, with waiting.";
         Histogram other [Time] "Time from any other request's last byte to its answer.";
     }
     /// Where the time of a produce request goes; `journal` breaks down `durable`.
@@ -140,7 +140,7 @@ metrics! {
         Counter batches [Count] "Record batches accepted.";
         Counter accepted [Bytes] "Bytes of record batches accepted.";
         Counter rejected [Count] "Record batches refused.";
-        Counter duplicates [Count] "Record batches that were there already (a retry), not stored again.";
+        Counter duplicates [Count] "Record batches that were there already: a retry.";
         Counter unacknowledged [Count] "Record batches taken with acks=0.";
     }
     /// What consumers read.

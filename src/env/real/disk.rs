@@ -67,7 +67,7 @@ impl RealDisk {
             let written = slice.len() as u64;
             file.write_all_at(slice, position).await?;
             position += written;
-            glommio::timer::Timer::new(super::YIELD_SLEEP).await;
+            super::yield_now().await;
         }
         file.sync_data().await
     }
@@ -131,7 +131,7 @@ impl RealDisk {
     }
 }
 
-fn list_files(path: &Path) -> io::Result<Vec<DirEntry>> {
+pub(in crate::env) fn list_files(path: &Path) -> io::Result<Vec<DirEntry>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;

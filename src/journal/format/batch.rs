@@ -15,7 +15,7 @@ const BATCH_HEADER_BYTES: usize = 61;
 
 /// Why batches are not what the directory or the extent says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum BatchError {
+pub(in crate::journal) enum BatchError {
     /// A batch's length leaves the body, or the body does not end with a batch.
     Length,
     /// Not magic 2.
@@ -29,7 +29,7 @@ pub(super) enum BatchError {
 }
 
 impl BatchError {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(in crate::journal) fn as_str(self) -> &'static str {
         match self {
             Self::Length => "a record batch's length cannot be",
             Self::Magic => "a record batch's magic is not 2",
@@ -62,7 +62,7 @@ fn measure(bytes: &[u8]) -> Result<(usize, i64), BatchError> {
 }
 
 /// Stamps base offsets and epoch into concatenated batches; returns the offset after the last.
-pub(super) fn stamp(bytes: &mut [u8], base: Offset, epoch: i32) -> Result<Offset, BatchError> {
+pub(in crate::journal) fn stamp(bytes: &mut [u8], base: Offset, epoch: i32) -> Result<Offset, BatchError> {
     let mut at = 0;
     let mut offset = base.0;
     while at < bytes.len() {
@@ -77,7 +77,7 @@ pub(super) fn stamp(bytes: &mut [u8], base: Offset, epoch: i32) -> Result<Offset
 }
 
 /// Verifies every byte of concatenated batches; returns the offset after the last.
-pub(super) fn check(bytes: &[u8], base: Offset, epoch: i32) -> Result<Offset, BatchError> {
+pub(in crate::journal) fn check(bytes: &[u8], base: Offset, epoch: i32) -> Result<Offset, BatchError> {
     let mut at = 0;
     let mut offset = base.0;
     while at < bytes.len() {
@@ -110,7 +110,7 @@ fn get_i32(bytes: &[u8], at: usize) -> i32 {
 
 /// One batch of `records` records around opaque bytes, for tests.
 #[cfg(test)]
-pub(super) fn sample(records: i32, body: &[u8]) -> Vec<u8> {
+pub(in crate::journal) fn sample(records: i32, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0u8; BATCH_HEADER_BYTES + body.len()];
     let length = i32::try_from(bytes.len() - 12).unwrap();
     bytes[8..12].copy_from_slice(&length.to_be_bytes());
