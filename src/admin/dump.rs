@@ -3,7 +3,7 @@
 use super::cli::DumpArgs;
 use super::error::AdminError;
 use super::output::Output;
-use crate::env::blocking::TcpStream;
+use crate::env::blocking::BlockingStream;
 use crate::env::input;
 use crate::limits;
 use crate::metrics::Dump;
@@ -63,7 +63,7 @@ fn get(address: &str, path: &str) -> Result<Vec<u8>, AdminError> {
         ))
     };
     let timeout = Duration::from_millis(limits::CLIENT_TIMEOUT_MS);
-    let mut stream = TcpStream::connect(address, timeout).map_err(failed)?;
+    let mut stream = BlockingStream::connect(address, timeout).map_err(failed)?;
     // Version 1.0: the body is what comes until the end, in one piece.
     let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(failed)?;

@@ -15,6 +15,7 @@ pub mod disk;
 pub mod error;
 pub mod input;
 pub mod net;
+pub mod probe;
 pub mod process;
 pub mod real;
 pub mod sim;

@@ -1,7 +1,7 @@
 //! One blocking connection to one broker. Requests may be sent ahead; answers come in their order.
 
 use super::error::ClientError;
-use crate::env::blocking::TcpStream;
+use crate::env::blocking::BlockingStream;
 use crate::limits;
 use crate::wire::client::Conversation;
 use crate::wire::frame::{FrameBounds, PREFIX_BYTES};
@@ -31,7 +31,7 @@ const VERSIONS_MAX: [(i16, i16); 10] = [
 /// A connection whose broker's versions are known.
 pub struct Connection {
     address: String,
-    stream: TcpStream,
+    stream: BlockingStream,
     conversation: Conversation,
     ranges: Vec<ApiVersion>,
 }
@@ -44,7 +44,7 @@ impl Connection {
     pub fn open(address: &str) -> Result<Connection, ClientError> {
         let timeout = Duration::from_millis(limits::CLIENT_TIMEOUT_MS);
         let stream =
-            TcpStream::connect(address, timeout).map_err(|error| ClientError::Unreachable {
+            BlockingStream::connect(address, timeout).map_err(|error| ClientError::Unreachable {
                 address: address.to_owned(),
                 error,
             })?;
