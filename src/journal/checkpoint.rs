@@ -83,7 +83,13 @@ impl Checkpoint {
         bytes.extend_from_slice(&rows.to_le_bytes());
         assert_eq!(bytes.len(), FIXED_BYTES);
         for row in &self.rows {
-            for word in [row.segment, row.incarnation, row.live_bytes, row.end_bytes, row.last.0] {
+            for word in [
+                row.segment,
+                row.incarnation,
+                row.live_bytes,
+                row.end_bytes,
+                row.last.0,
+            ] {
                 bytes.extend_from_slice(&word.to_le_bytes());
             }
         }
@@ -115,7 +121,10 @@ impl Checkpoint {
         }
         if get_u16(body, 10) != shard {
             let owner = get_u16(body, 10);
-            return Err(JournalError::foreign(file, format!("it is shard {owner}'s checkpoint")));
+            return Err(JournalError::foreign(
+                file,
+                format!("it is shard {owner}'s checkpoint"),
+            ));
         }
         let rows = get_u32(body, 76) as usize;
         let state_at = FIXED_BYTES + rows * ROW_BYTES + 8;
@@ -167,7 +176,10 @@ pub(super) async fn load(
     };
     if checkpoint.number != number {
         let other = checkpoint.number;
-        return Err(JournalError::foreign(&path, format!("it is checkpoint {other:08x}, renamed")));
+        return Err(JournalError::foreign(
+            &path,
+            format!("it is checkpoint {other:08x}, renamed"),
+        ));
     }
     if checkpoint.segment_bytes != config.segment_bytes {
         return Err(JournalError::Config(format!(
@@ -183,7 +195,10 @@ pub(super) fn write(
     core: Rc<Core>,
     state: Vec<u8>,
 ) -> impl Future<Output = Result<(), JournalError>> + 'static {
-    assert!(!core.is_applying(), "a checkpoint inside apply would hold half a block");
+    assert!(
+        !core.is_applying(),
+        "a checkpoint inside apply would hold half a block"
+    );
     assert!(!core.checkpointing.get(), "one checkpoint at a time");
     core.checkpointing.set(true);
     let space = core.space.borrow();
@@ -294,14 +309,25 @@ mod tests {
         let bytes = sample().encode(2);
         let decoded = Checkpoint::decode(file, 2, &bytes).unwrap();
         assert_eq!(decoded, Some(sample()));
-        assert!(Checkpoint::decode(file, 3, &bytes).is_err(), "another shard's");
+        assert!(
+            Checkpoint::decode(file, 3, &bytes).is_err(),
+            "another shard's"
+        );
         for bit in 0..bytes.len() * 8 {
             let mut rotten = bytes.clone();
             rotten[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Checkpoint::decode(file, 2, &rotten).unwrap(), None, "bit {bit}");
+            assert_eq!(
+                Checkpoint::decode(file, 2, &rotten).unwrap(),
+                None,
+                "bit {bit}"
+            );
         }
         for len in 0..bytes.len() {
-            assert_eq!(Checkpoint::decode(file, 2, &bytes[..len]).unwrap(), None, "len {len}");
+            assert_eq!(
+                Checkpoint::decode(file, 2, &bytes[..len]).unwrap(),
+                None,
+                "len {len}"
+            );
         }
     }
 }

@@ -175,7 +175,11 @@ impl Core {
 
     pub(super) fn replay_bytes(&self) -> u64 {
         let end = self.durable_end.get().end.0;
-        let from = self.space.borrow().replay_from().map_or(0, |position| position.0);
+        let from = self
+            .space
+            .borrow()
+            .replay_from()
+            .map_or(0, |position| position.0);
         end.saturating_sub(from)
     }
 
@@ -198,7 +202,9 @@ impl Core {
             if self.writer_ended.get() && !self.housekeeping.get() {
                 return Poll::Ready(());
             }
-            self.close_waiters.borrow_mut().push(context.waker().clone());
+            self.close_waiters
+                .borrow_mut()
+                .push(context.waker().clone());
             Poll::Pending
         })
         .await;
@@ -260,7 +266,10 @@ impl Core {
 
     /// Hands a durable block to the state machine, then releases its tickets.
     fn apply_block(&self, block: &InFlight) {
-        let buffer = block.buffer.as_ref().expect("a block keeps its bytes until it is applied");
+        let buffer = block
+            .buffer
+            .as_ref()
+            .expect("a block keeps its bytes until it is applied");
         let end = self.mark_durable(block, buffer);
         assert_eq!(end.sequence, block.header.sequence);
         self.applying.set(true);
@@ -274,7 +283,9 @@ impl Core {
                 continue;
             };
             if let EntryView::Records { extent, .. } = view {
-                self.space.borrow_mut().lives(block.segment, extent.len_bytes);
+                self.space
+                    .borrow_mut()
+                    .lives(block.segment, extent.len_bytes);
             }
             machine.apply(location(&block.header), view);
         }
@@ -289,7 +300,11 @@ impl Core {
     fn mark_durable(&self, block: &InFlight, buffer: &SharedBuffer) -> DurableEnd {
         let header = &block.header;
         let before = self.durable_end.get();
-        assert_eq!(header.sequence.0, before.sequence.0 + 1, "blocks become durable in order");
+        assert_eq!(
+            header.sequence.0,
+            before.sequence.0 + 1,
+            "blocks become durable in order"
+        );
         let end = DurableEnd {
             sequence: header.sequence,
             position: header.position,
@@ -300,8 +315,13 @@ impl Core {
         assert!(end.end > before.end, "the journal only grows");
         self.durable_end.set(end);
         let offset = end.end.0 - block.segment * self.config.segment_bytes;
-        self.space.borrow_mut().wrote(block.segment, offset, header.sequence);
-        let cached = self.reader.borrow_mut().keep(header.position, buffer.clone());
+        self.space
+            .borrow_mut()
+            .wrote(block.segment, offset, header.sequence);
+        let cached = self
+            .reader
+            .borrow_mut()
+            .keep(header.position, buffer.clone());
         self.counters.cached.set(cached as i64);
         end
     }
@@ -485,7 +505,9 @@ fn submit_block(core: &Rc<Core>, draft: Draft, writes: &mut FuturesUnordered<Wri
     core.note_staged(&planner);
     drop(planner);
     core.counters.entries.add(u64::from(header.entry_count));
-    core.counters.block_entries.record(u64::from(header.entry_count));
+    core.counters
+        .block_entries
+        .record(u64::from(header.entry_count));
     if core.env.planted(Bug::AcknowledgeBeforeFlush) {
         core.tickets.release(stage_packed);
     }
@@ -569,12 +591,20 @@ fn push_write(
     counters.blocks.inc();
     counters.written.add(buffer.len() as u64);
     counters.block.record(buffer.len() as u64);
-    counters.in_flight.set(core.planner.borrow().in_flight() as i64);
+    counters
+        .in_flight
+        .set(core.planner.borrow().in_flight() as i64);
     let staged_at_ns = core.planner.borrow().newest_staged_at_ns();
     if staged_at_ns > 0 {
         counters.waited.record(now_ns.saturating_sub(staged_at_ns));
     }
-    writes.push(Box::pin(write_block(Rc::clone(core), file, buffer, offset, sequence)));
+    writes.push(Box::pin(write_block(
+        Rc::clone(core),
+        file,
+        buffer,
+        offset,
+        sequence,
+    )));
 }
 
 async fn write_block(

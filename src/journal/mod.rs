@@ -297,7 +297,10 @@ impl Journal {
     /// is closed: bugs of the caller.
     pub fn stage(&self, entry: StagedEntry) -> StageSequence {
         if let StagedEntry::State { kind, .. } = &entry {
-            assert!(!kind.is_internal(), "a kind of the journal's own was staged");
+            assert!(
+                !kind.is_internal(),
+                "a kind of the journal's own was staged"
+            );
         }
         self.core.stage(entry)
     }

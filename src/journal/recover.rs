@@ -78,13 +78,12 @@ pub(super) enum Verdict {
 }
 
 /// The table of the module's comment, row by row.
-pub(super) fn decide(
-    invalid: BlockSequence,
-    evidence: &Evidence,
-    window_bytes: u64,
-) -> Verdict {
+pub(super) fn decide(invalid: BlockSequence, evidence: &Evidence, window_bytes: u64) -> Verdict {
     assert!(invalid.0 > 0, "blocks are counted from 1");
-    assert!(evidence.later || evidence.vouched.0 == 0, "only a block vouches");
+    assert!(
+        evidence.later || evidence.vouched.0 == 0,
+        "only a block vouches"
+    );
     if evidence.vouched >= invalid {
         return Verdict::Corruption;
     }

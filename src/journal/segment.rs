@@ -62,13 +62,19 @@ impl FileName {
 
 /// Path of a segment file.
 pub(super) fn segment_path(dir: &Path, segment: u64) -> PathBuf {
-    assert!(segment <= u64::from(u32::MAX), "segment numbers have eight hex digits");
+    assert!(
+        segment <= u64::from(u32::MAX),
+        "segment numbers have eight hex digits"
+    );
     dir.join(format!("journal-{segment:08x}.seg"))
 }
 
 /// Path of a checkpoint file.
 pub(super) fn checkpoint_path(dir: &Path, number: u64) -> PathBuf {
-    assert!(number <= u64::from(u32::MAX), "checkpoint numbers have eight hex digits");
+    assert!(
+        number <= u64::from(u32::MAX),
+        "checkpoint numbers have eight hex digits"
+    );
     dir.join(format!("checkpoint-{number:08x}.ckpt"))
 }
 
@@ -111,7 +117,9 @@ impl Segments {
         next: Option<OpenSegment>,
         spares: Vec<PathBuf>,
     ) -> Self {
-        let follows = next.as_ref().is_none_or(|next| next.number == active.number + 1);
+        let follows = next
+            .as_ref()
+            .is_none_or(|next| next.number == active.number + 1);
         assert!(follows, "the next segment follows the active one");
         Self {
             active,
@@ -136,7 +144,11 @@ impl Segments {
     /// Makes the next segment the active one; its number, and whether it is fresh.
     pub(super) fn roll(&mut self) -> Option<(u64, bool)> {
         let next = self.next.take()?;
-        assert_eq!(next.number, self.active.number + 1, "segments are contiguous");
+        assert_eq!(
+            next.number,
+            self.active.number + 1,
+            "segments are contiguous"
+        );
         self.active = next;
         Some((self.active.number, self.active.fresh))
     }
@@ -170,7 +182,10 @@ fn next_chore(core: &Core) -> Chore {
         dead = space.reclaimable_too_early(segments.active.number);
     }
     if let Some(dead) = dead {
-        assert!(dead < segments.active.number, "the active segment is never retired");
+        assert!(
+            dead < segments.active.number,
+            "the active segment is never retired"
+        );
         return Chore::Retire(dead);
     }
     if segments.next.is_none() {
@@ -194,7 +209,10 @@ async fn house(core: Rc<Core>) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 core.counters.space_waits.inc();
-                core.env.clock().sleep(Duration::from_millis(SPACE_RETRY_MS)).await;
+                core.env
+                    .clock()
+                    .sleep(Duration::from_millis(SPACE_RETRY_MS))
+                    .await;
             }
             Err(error) => core.poison("segment files could not be kept", &error),
         }
@@ -206,7 +224,9 @@ async fn house(core: Rc<Core>) {
 /// A dead segment becomes a spare.
 async fn retire(core: &Rc<Core>, segment: u64) -> io::Result<()> {
     core.space.borrow_mut().strike(segment);
-    core.reader.borrow_mut().forget(segment, core.config.segment_bytes);
+    core.reader
+        .borrow_mut()
+        .forget(segment, core.config.segment_bytes);
     core.counters.segments.set(core.space.borrow().len() as i64);
     let dir = &core.config.dir;
     let spare = spare_path(dir, segment);
@@ -263,7 +283,10 @@ async fn make(core: &Rc<Core>, number: u64) -> io::Result<PathBuf> {
 
 async fn remove_spare(core: &Rc<Core>, path: PathBuf) -> io::Result<()> {
     core.env.disk().remove(&path).await?;
-    core.segments.borrow_mut().spares.retain(|spare| *spare != path);
+    core.segments
+        .borrow_mut()
+        .spares
+        .retain(|spare| *spare != path);
     Ok(())
 }
 
@@ -285,7 +308,12 @@ mod tests {
         let unfinished = name(unfinished_path(dir, 7));
         assert_eq!(FileName::parse(&unfinished), FileName::Unfinished);
         assert_eq!(FileName::parse("recovery-1-2.json"), FileName::Report);
-        for other in ["journal-1.seg", "journal-0000000g.seg", "LOCK", "journal-+0000001.seg"] {
+        for other in [
+            "journal-1.seg",
+            "journal-0000000g.seg",
+            "LOCK",
+            "journal-+0000001.seg",
+        ] {
             assert_eq!(FileName::parse(other), FileName::Other, "{other}");
         }
     }

@@ -102,7 +102,11 @@ impl Space {
 
     /// A block of the segment is durable.
     pub(super) fn wrote(&mut self, segment: u64, end_bytes: u64, last: BlockSequence) {
-        let row = &mut self.segments.get_mut(&segment).expect("a block lies in a segment").row;
+        let row = &mut self
+            .segments
+            .get_mut(&segment)
+            .expect("a block lies in a segment")
+            .row;
         assert!(end_bytes > row.end_bytes && end_bytes <= self.segment_bytes);
         assert!(last > row.last);
         row.end_bytes = end_bytes;
@@ -111,9 +115,16 @@ impl Space {
 
     /// Records were applied.
     pub(super) fn lives(&mut self, segment: u64, bytes: u32) {
-        let row = &mut self.segments.get_mut(&segment).expect("records lie in a segment").row;
+        let row = &mut self
+            .segments
+            .get_mut(&segment)
+            .expect("records lie in a segment")
+            .row;
         row.live_bytes += u64::from(bytes);
-        assert!(row.live_bytes <= self.segment_bytes, "more alive than a segment holds");
+        assert!(
+            row.live_bytes <= self.segment_bytes,
+            "more alive than a segment holds"
+        );
     }
 
     /// Records were released.
@@ -121,7 +132,10 @@ impl Space {
     /// # Panics
     /// If more is released than is alive: an extent was released twice.
     pub(super) fn died(&mut self, segment: u64, bytes: u32) {
-        let segment = self.segments.get_mut(&segment).expect("a live extent's segment is kept");
+        let segment = self
+            .segments
+            .get_mut(&segment)
+            .expect("a live extent's segment is kept");
         let left = segment.row.live_bytes.checked_sub(u64::from(bytes));
         segment.row.live_bytes = left.expect("an extent is released once");
     }
@@ -154,19 +168,24 @@ impl Space {
         let free = |segment: &&Segment| {
             let row = &segment.row;
             let end = (row.segment + 1) * self.segment_bytes;
-            let unneeded = |kept: &Kept| {
-                end <= kept.replay_from.0 && !kept.live.contains(&row.segment)
-            };
+            let unneeded =
+                |kept: &Kept| end <= kept.replay_from.0 && !kept.live.contains(&row.segment);
             row.live_bytes == 0
                 && self.kept.iter().all(unneeded)
                 && Rc::strong_count(&segment.pin) == 1
         };
-        self.segments.values().find(free).map(|segment| segment.row.segment)
+        self.segments
+            .values()
+            .find(free)
+            .map(|segment| segment.row.segment)
     }
 
     /// Planted bug (simulation only): reclaims what the checkpoints may still need.
     pub(super) fn reclaimable_too_early(&self, active: u64) -> Option<u64> {
-        let mut sealed = self.segments.values().filter(|segment| segment.row.segment < active);
+        let mut sealed = self
+            .segments
+            .values()
+            .filter(|segment| segment.row.segment < active);
         sealed
             .find(|segment| segment.row.live_bytes == 0)
             .map(|segment| segment.row.segment)
@@ -174,14 +193,19 @@ impl Space {
 
     /// Strikes a segment off the books: from here on no reader finds it.
     pub(super) fn strike(&mut self, segment: u64) {
-        let gone = self.segments.remove(&segment).expect("only known segments are struck off");
+        let gone = self
+            .segments
+            .remove(&segment)
+            .expect("only known segments are struck off");
         assert_eq!(gone.row.live_bytes, 0, "live records keep their segment");
         assert_eq!(Rc::strong_count(&gone.pin), 1, "a reader holds the segment");
     }
 
     /// Holds a segment for a reader until the answer is dropped.
     pub(super) fn pin(&self, segment: u64) -> Option<Rc<()>> {
-        self.segments.get(&segment).map(|segment| Rc::clone(&segment.pin))
+        self.segments
+            .get(&segment)
+            .map(|segment| Rc::clone(&segment.pin))
     }
 }
 

@@ -91,7 +91,10 @@ pub async fn open_or_create(
             Copy::Whole(mark) => whole.push((index, mark)),
         }
     }
-    let newest = whole.iter().map(|(_, mark)| *mark).max_by_key(|mark| mark.sequence);
+    let newest = whole
+        .iter()
+        .map(|(_, mark)| *mark)
+        .max_by_key(|mark| mark.sequence);
     if let Some(newest) = newest {
         check_same(dir, &whole)?;
         // The other copy is brought up to date, so that one more rot is survived.
@@ -104,7 +107,11 @@ pub async fn open_or_create(
     }
     if damaged > 0 {
         let what = "no copy of the store's mark is whole";
-        return Err(JournalError::corrupt(&dir.join(NAMES[0]), Position(0), what));
+        return Err(JournalError::corrupt(
+            &dir.join(NAMES[0]),
+            Position(0),
+            what,
+        ));
     }
     let Some(new) = new else {
         let what = "there is no store in this directory, and none may be made (--no-create)";
@@ -118,9 +125,7 @@ pub async fn open_or_create(
     };
     assert!(!mark.ready, "a store becomes ready by mark_ready");
     env.disk().create_dir_all(dir).await?;
-    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        env.disk().sync_dir(parent).await?;
-    }
+    sync_ancestors(env, dir).await?;
     for name in NAMES {
         write(env, dir, name, &mark).await?;
     }
@@ -263,9 +268,30 @@ async fn refuse_orphans(env: &Env, dir: &Path) -> Result<(), JournalError> {
         None => Ok(()),
         Some(entry) => Err(JournalError::missing(
             &dir.join(NAMES[0]),
-            format!("{} holds {}, but the store's mark is gone", shard.display(), entry.name),
+            format!(
+                "{} holds {}, but the store's mark is gone",
+                shard.display(),
+                entry.name
+            ),
         )),
     }
+}
+
+/// Makes the names that lead to a new folder durable, each in its parent.
+pub(super) async fn sync_ancestors(env: &Env, dir: &Path) -> Result<(), JournalError> {
+    for ancestor in dir
+        .ancestors()
+        .skip(1)
+        .filter(|path| !path.as_os_str().is_empty())
+    {
+        match env.disk().sync_dir(ancestor).await {
+            Ok(()) => {}
+            // A folder that we may not even open is none of those we made.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// A random UUID (version 4).

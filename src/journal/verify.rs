@@ -2,7 +2,9 @@
 //! nothing. The torn tail that a killed process leaves is the end of the journal, not damage.
 
 use super::checkpoint;
-use super::recover::{Cut, Damage, DamageKind, Scanned, Scanner, Step, Walk, WalkCursor, WalkPlace};
+use super::recover::{
+    Cut, Damage, DamageKind, Scanned, Scanner, Step, Walk, WalkCursor, WalkPlace,
+};
 use super::segment::{FileName, checkpoint_path, segment_path};
 use super::space::SegmentRow;
 use super::{JournalConfig, JournalError};
@@ -79,11 +81,7 @@ impl VerifyReport {
 ///
 /// # Errors
 /// If the folder cannot be listed; whatever is wrong inside is in the report.
-pub async fn verify(
-    env: Env,
-    dir: &Path,
-    shard: ShardId,
-) -> Result<VerifyReport, JournalError> {
+pub async fn verify(env: Env, dir: &Path, shard: ShardId) -> Result<VerifyReport, JournalError> {
     let mut report = VerifyReport::default();
     let mut lengths = BTreeMap::new();
     let mut checkpoints = Vec::new();
@@ -99,13 +97,23 @@ pub async fn verify(
     let mut config = JournalConfig::new(dir.to_owned(), shard);
     // The length most files have: a truncated one must not decide.
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-    lengths.values().for_each(|len| *counts.entry(*len).or_default() += 1);
+    lengths
+        .values()
+        .for_each(|len| *counts.entry(*len).or_default() += 1);
     let common = counts.iter().max_by_key(|(len, count)| (**count, **len));
     let Some((&segment_bytes, _)) = common.filter(|(len, _)| **len > 0) else {
-        report.file_damaged(&segment_path(dir, 0), Position(0), "there is no segment file");
+        report.file_damaged(
+            &segment_path(dir, 0),
+            Position(0),
+            "there is no segment file",
+        );
         return Ok(report);
     };
     config.segment_bytes = segment_bytes;
+    // What could be in flight is what the blocks themselves say.
+    config.commit_depth = 1;
+    config.block_bytes_max = 0;
+    config.block_bytes_hard_max = 0;
     let mut books = Books::new();
     checkpoints.sort_unstable();
     for number in checkpoints {
@@ -113,7 +121,12 @@ pub async fn verify(
     }
     let segments = books.needed(&lengths, &config, &mut report);
     for run in contiguous(&segments) {
-        verify_run(&env, &config, &run, &books, &mut report).await;
+        verify_run(&env, &config, &run, &mut books, &mut report).await;
+    }
+    // One that the journal does not name is only a writing that was interrupted.
+    for number in books.torn.iter().filter(|number| **number <= books.named) {
+        let path = checkpoint_path(&config.dir, *number);
+        report.file_damaged(&path, Position(0), "the checkpoint is damaged");
     }
     Ok(report)
 }
@@ -123,6 +136,10 @@ struct Books {
     rows: BTreeMap<u64, SegmentRow>,
     /// Segment in which its replay starts.
     first: u64,
+    /// Checkpoint files that are not whole.
+    torn: Vec<u64>,
+    /// Newest checkpoint that the journal names.
+    named: u64,
 }
 
 impl Books {
@@ -130,6 +147,17 @@ impl Books {
         Self {
             rows: BTreeMap::new(),
             first: 0,
+            torn: Vec::new(),
+            named: 0,
+        }
+    }
+
+    /// Notes the checkpoints that a block names.
+    fn note_marks(&mut self, block: &Scanned) {
+        for index in 0..block.header.entry_count as usize {
+            let entry = block.entry(index).ok();
+            let number = entry.and_then(|entry| block.named_checkpoint(&entry));
+            self.named = self.named.max(number.unwrap_or(0));
         }
     }
 
@@ -143,7 +171,10 @@ impl Books {
     ) -> BTreeSet<u64> {
         let mut needed = BTreeSet::new();
         for (&segment, &len) in lengths {
-            let live = self.rows.get(&segment).is_some_and(|row| row.live_bytes > 0);
+            let live = self
+                .rows
+                .get(&segment)
+                .is_some_and(|row| row.live_bytes > 0);
             if segment < self.first && !live {
                 continue;
             }
@@ -163,7 +194,11 @@ impl Books {
         for segment in expected {
             if !lengths.contains_key(&segment) {
                 let position = Position(segment * config.segment_bytes);
-                report.file_damaged(&segment_path(&config.dir, segment), position, "it is missing");
+                report.file_damaged(
+                    &segment_path(&config.dir, segment),
+                    position,
+                    "it is missing",
+                );
             }
         }
         needed
@@ -182,9 +217,13 @@ async fn read_checkpoint(
     match checkpoint::load(&env.disk(), config, number).await {
         Ok(Some(checkpoint)) => {
             books.first = checkpoint.last.position.0 / config.segment_bytes;
-            books.rows = checkpoint.rows.iter().map(|row| (row.segment, *row)).collect();
+            books.rows = checkpoint
+                .rows
+                .iter()
+                .map(|row| (row.segment, *row))
+                .collect();
         }
-        Ok(None) => report.file_damaged(&path, Position(0), "the checkpoint is damaged"),
+        Ok(None) => books.torn.push(number),
         Err(error) => report.file_damaged(&path, Position(0), error.to_string()),
     }
 }
@@ -206,7 +245,7 @@ async fn verify_run(
     env: &Env,
     config: &JournalConfig,
     run: &BTreeSet<u64>,
-    books: &Books,
+    books: &mut Books,
     report: &mut VerifyReport,
 ) {
     let Some((&first, &last)) = run.first().zip(run.last()) else {
@@ -234,6 +273,7 @@ async fn verify_run(
                 report.blocks += 1;
                 report.bytes += block.bytes.len() as u64;
                 report.entries += u64::from(block.header.entry_count);
+                books.note_marks(&block);
             }
             Ok(Step::Damaged(block)) => note_block(&block, &walk, report),
             Ok(Step::Lost(lost)) => report.damaged(Damage {
@@ -245,7 +285,10 @@ async fn verify_run(
             }),
             Ok(Step::End(reason)) => {
                 let next = BlockSequence(walk.cursor.sequence.0 + 1);
-                let known = books.rows.get(&last).map_or(BlockSequence(0), |row| row.last);
+                let known = books
+                    .rows
+                    .get(&last)
+                    .map_or(BlockSequence(0), |row| row.last);
                 let file = segment_path(&config.dir, segment);
                 if known >= next {
                     report.damaged(Damage {
@@ -291,7 +334,9 @@ async fn begin(
     let mut header = scanner.header(first, 0, Some(identity.incarnation)).await?;
     if header.is_none() {
         offset = super::recover::ALIGN;
-        header = scanner.header(first, offset, Some(identity.incarnation)).await?;
+        header = scanner
+            .header(first, offset, Some(identity.incarnation))
+            .await?;
         report.damaged(Damage {
             file: segment_path(&scanner.config.dir, first),
             position: scanner.position(first, 0),
@@ -333,7 +378,10 @@ fn note_block(block: &Scanned, walk: &Walk, report: &mut VerifyReport) {
     for index in 0..block.header.entry_count as usize {
         match block.entry(index) {
             Ok(entry) if block.entry_is_whole(&entry) => {}
-            Ok(entry) => note(DamageKind::of(&entry), "an acknowledged block's body is damaged"),
+            Ok(entry) => note(
+                DamageKind::of(&entry),
+                "an acknowledged block's body is damaged",
+            ),
             Err(error) => note(DamageKind::State, &format!("{error:?}")),
         }
     }

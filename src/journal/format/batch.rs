@@ -62,7 +62,11 @@ fn measure(bytes: &[u8]) -> Result<(usize, i64), BatchError> {
 }
 
 /// Stamps base offsets and epoch into concatenated batches; returns the offset after the last.
-pub(in crate::journal) fn stamp(bytes: &mut [u8], base: Offset, epoch: i32) -> Result<Offset, BatchError> {
+pub(in crate::journal) fn stamp(
+    bytes: &mut [u8],
+    base: Offset,
+    epoch: i32,
+) -> Result<Offset, BatchError> {
     let mut at = 0;
     let mut offset = base.0;
     while at < bytes.len() {
@@ -77,7 +81,11 @@ pub(in crate::journal) fn stamp(bytes: &mut [u8], base: Offset, epoch: i32) -> R
 }
 
 /// Verifies every byte of concatenated batches; returns the offset after the last.
-pub(in crate::journal) fn check(bytes: &[u8], base: Offset, epoch: i32) -> Result<Offset, BatchError> {
+pub(in crate::journal) fn check(
+    bytes: &[u8],
+    base: Offset,
+    epoch: i32,
+) -> Result<Offset, BatchError> {
     let mut at = 0;
     let mut offset = base.0;
     while at < bytes.len() {

@@ -13,9 +13,8 @@ use crate::journal::format::{self, DirectoryEntry, EntryError, EntryKind, SealRe
 use crate::journal::pack::{Planner, SMALL_BLOCK_BYTES, Tail};
 use crate::journal::segment::{self, FileName, OpenSegment, Segments};
 use crate::journal::space::Space;
-use crate::journal::{
-    EntryView, Extent, JournalConfig, JournalError, StateMachine,
-};
+use crate::journal::store;
+use crate::journal::{EntryView, Extent, JournalConfig, JournalError, StateMachine};
 use crate::limits::{RECOVERY_REPORTS_MAX, SCAN_BYTES};
 use crate::metrics::JournalMetrics;
 use std::cell::RefCell;
@@ -45,6 +44,10 @@ struct Opening {
     counters: Rc<JournalMetrics>,
     report: RecoveryReport,
     last_end: DurableEnd,
+    /// Checkpoint files that are not whole.
+    torn_checkpoints: Vec<u64>,
+    /// Newest checkpoint that the replayed part of the journal names.
+    named_checkpoint: u64,
 }
 
 /// See [`crate::journal::Journal::open`].
@@ -66,6 +69,8 @@ pub(in crate::journal) async fn open(
             digest: 0,
             incarnation: 0,
         },
+        torn_checkpoints: Vec::new(),
+        named_checkpoint: 0,
         env,
         config,
         machine,
@@ -73,6 +78,7 @@ pub(in crate::journal) async fn open(
     let checkpoint = opening.restore().await?;
     let mut walk = opening.begin(checkpoint).await?;
     let cut = opening.replay(&mut walk).await?;
+    opening.judge_checkpoints().await?;
     let core = opening.hand_over(walk, cut).await?;
     let passed_ns = core.env.clock().now_ns() - start_ns;
     let mut report = opening.report;
@@ -87,9 +93,7 @@ async fn take_inventory(env: &Env, config: &JournalConfig) -> Result<Inventory, 
     let dir = &config.dir;
     if config.create {
         disk.create_dir_all(dir).await?;
-        if let Some(parent) = dir.parent() {
-            disk.sync_dir(parent).await?;
-        }
+        store::sync_ancestors(env, dir).await?;
     }
     let mut inventory = Inventory::default();
     for entry in disk.list(dir).await? {
@@ -116,9 +120,6 @@ async fn take_inventory(env: &Env, config: &JournalConfig) -> Result<Inventory, 
     }
     // What was seen must be what a crash leaves: names first, contents when the replay begins.
     disk.sync_dir(dir).await?;
-    for path in &inventory.unfinished {
-        disk.remove(path).await?;
-    }
     Ok(inventory)
 }
 
@@ -138,7 +139,7 @@ impl Opening {
                 continue;
             }
             match checkpoint::load(&disk, &self.config, number).await? {
-                None => self.report.checkpoints_damaged += 1,
+                None => self.torn_checkpoints.push(number),
                 Some(whole) if newest.is_none() => newest = Some(whole),
                 Some(whole) => older = Some(whole.kept()),
             }
@@ -176,8 +177,13 @@ impl Opening {
             };
             return Err(JournalError::missing(&self.path(first), what));
         }
-        let replayed: BTreeSet<u64> =
-            self.inventory.segments.keys().copied().filter(|number| *number >= first).collect();
+        let replayed: BTreeSet<u64> = self
+            .inventory
+            .segments
+            .keys()
+            .copied()
+            .filter(|number| *number >= first)
+            .collect();
         for (number, expected) in replayed.iter().zip(first..) {
             if *number != expected {
                 let what = format!("segment {number:08x} follows it");
@@ -229,17 +235,23 @@ impl Opening {
         let last = checkpoint.last;
         let segment_bytes = self.config.segment_bytes;
         let segment = last.position.0 / segment_bytes;
-        self.check_old_segments(&mut scanner, &checkpoint, segment).await?;
+        self.check_old_segments(&mut scanner, &checkpoint, segment)
+            .await?;
         let present = |number: u64| self.inventory.segments.contains_key(&number);
         let found = scanner.identity(segment, &present).await?;
         let mark = found.and_then(|identity| identity.mark);
         let offset = last.position.0 - segment * segment_bytes;
-        let header = scanner.header(segment, offset, Some(last.incarnation)).await?;
+        let header = scanner
+            .header(segment, offset, Some(last.incarnation))
+            .await?;
         let anchored = header.is_some_and(|header| header.digest == last.digest);
         let foreign = mark.is_some_and(|mark| mark.journal != checkpoint.journal);
         if foreign || (!anchored && found.is_none_or(|id| id.incarnation != last.incarnation)) {
             let path = self.path(segment);
-            return Err(JournalError::foreign(&path, "it is not the segment its checkpoint names"));
+            return Err(JournalError::foreign(
+                &path,
+                "it is not the segment its checkpoint names",
+            ));
         }
         if !anchored {
             self.note_anchor(&mut scanner, segment, &last).await?;
@@ -260,7 +272,12 @@ impl Opening {
             sealed: false,
             window_bytes: header.map_or(0, |header| header.window_bytes),
         };
-        Ok(Walk::new(scanner, replayed, cursor, Some(checkpoint.journal)))
+        Ok(Walk::new(
+            scanner,
+            replayed,
+            cursor,
+            Some(checkpoint.journal),
+        ))
     }
 
     /// The checkpoint's last block is not readable. That is rot of a block nobody needs any more if
@@ -274,14 +291,20 @@ impl Opening {
         let offset = last.end.0 - segment * self.config.segment_bytes;
         let mut next = None;
         if offset + ALIGN <= self.config.segment_bytes {
-            next = scanner.header(segment, offset, Some(last.incarnation)).await?;
+            next = scanner
+                .header(segment, offset, Some(last.incarnation))
+                .await?;
         }
         if next.is_none() && self.inventory.segments.contains_key(&(segment + 1)) {
             next = scanner.header(segment + 1, 0, None).await?;
         }
         if next.is_none_or(|next| next.previous_digest != last.digest) {
             let what = "the last block its newest checkpoint knows is not there";
-            return Err(JournalError::corrupt(&self.path(segment), last.position, what));
+            return Err(JournalError::corrupt(
+                &self.path(segment),
+                last.position,
+                what,
+            ));
         }
         self.report.damaged(Damage {
             file: self.path(segment),
@@ -386,6 +409,9 @@ impl Opening {
                 concerned = true;
                 self.damaged_entry(block, &entry)?;
             }
+            if whole && let Some(number) = block.named_checkpoint(&entry) {
+                self.named_checkpoint = self.named_checkpoint.max(number);
+            }
             let Some(view) = view else {
                 continue;
             };
@@ -405,6 +431,20 @@ impl Opening {
         }
         if rotten && !concerned {
             self.note_damage(block, DamageKind::Bookkeeping, "no entry is concerned");
+        }
+        Ok(())
+    }
+
+    /// A checkpoint that is not whole is damage if the journal names it; otherwise its writing was
+    /// interrupted, and what there is of it is no use to anybody.
+    async fn judge_checkpoints(&mut self) -> Result<(), JournalError> {
+        for number in std::mem::take(&mut self.torn_checkpoints) {
+            if number <= self.named_checkpoint {
+                self.report.checkpoints_damaged += 1;
+            } else {
+                let path = segment::checkpoint_path(&self.config.dir, number);
+                self.env.disk().remove(&path).await?;
+            }
         }
         Ok(())
     }
@@ -459,7 +499,8 @@ impl Opening {
             self.space.begin(block.segment, header.incarnation);
         }
         let end = header.position.0 + block.bytes.len() as u64;
-        self.space.wrote(block.segment, end - start, header.sequence);
+        self.space
+            .wrote(block.segment, end - start, header.sequence);
         self.last_end = DurableEnd {
             sequence: header.sequence,
             position: header.position,
@@ -482,7 +523,8 @@ impl Opening {
         });
         let resumed = walk.cursor.place.expect("a walk resumes at a place");
         if !self.space.contains(resumed.segment) {
-            self.space.begin(resumed.segment, resumed.identity.incarnation);
+            self.space
+                .begin(resumed.segment, resumed.identity.incarnation);
         }
         if lost.only_mark {
             return;
@@ -511,7 +553,17 @@ impl Opening {
         let path = self.path(0);
         let disk = self.env.disk();
         let unfinished = segment::unfinished_path(&self.config.dir, 0);
-        disk.create_zeroed(&unfinished, self.config.segment_bytes).await?;
+        if let Some(index) = self
+            .inventory
+            .unfinished
+            .iter()
+            .position(|path| *path == unfinished)
+        {
+            self.inventory.unfinished.swap_remove(index);
+            disk.remove(&unfinished).await?;
+        }
+        disk.create_zeroed(&unfinished, self.config.segment_bytes)
+            .await?;
         disk.rename(&unfinished, &path).await?;
         disk.sync_dir(&self.config.dir).await?;
         self.counters.segments_made.inc();
@@ -532,8 +584,13 @@ impl Opening {
         }
         let active = walk.cursor.place.map_or(0, |place| place.segment);
         let file = self.open_for_writing(active).await?;
-        let later: Vec<u64> =
-            self.inventory.segments.keys().copied().filter(|number| *number > active).collect();
+        let later: Vec<u64> = self
+            .inventory
+            .segments
+            .keys()
+            .copied()
+            .filter(|number| *number > active)
+            .collect();
         let mut next = None;
         if cut.is_some() || !begun {
             if !self.env.planted(Bug::CutNotZeroed) {
@@ -548,18 +605,25 @@ impl Opening {
                 fresh: false,
             });
         }
+        for path in &self.inventory.unfinished {
+            self.env.disk().remove(path).await?;
+        }
         walk.scanner.forget();
         let journal = walk.journal.unwrap_or_else(|| self.env.random_u64());
         let mut planner = Planner::new(&self.config, self.tail(&walk));
         if !begun {
             self.write_first_mark(&mut planner, &file, journal).await?;
         } else {
-            self.write_first_seal(&mut planner, &file, &walk, cut.as_ref()).await?;
+            self.write_first_seal(&mut planner, &file, &walk, cut.as_ref())
+                .await?;
         }
         self.report.cut = cut;
         self.report.created = !begun;
         self.report.end = self.last_end.end;
-        let fresh = walk.cursor.place.is_some_and(|place| place.identity.is_fresh());
+        let fresh = walk
+            .cursor
+            .place
+            .is_some_and(|place| place.identity.is_fresh());
         let active = OpenSegment {
             number: active,
             file,
@@ -706,7 +770,9 @@ async fn zero(file: &File, start: u64, end: u64) -> Result<(), JournalError> {
     assert!(start <= end && start.is_multiple_of(ALIGN) && end.is_multiple_of(ALIGN));
     let mut at = start;
     while at < end {
-        let len = usize::try_from(end - at).unwrap_or(usize::MAX).min(SCAN_BYTES);
+        let len = usize::try_from(end - at)
+            .unwrap_or(usize::MAX)
+            .min(SCAN_BYTES);
         let blank = match file.read_at(at, len).await {
             Ok(bytes) => bytes.len() == len && bytes.iter().all(|byte| *byte == 0),
             Err(_) => false,
@@ -729,10 +795,14 @@ async fn write_report(
         return Ok(());
     }
     let disk = core.env.disk();
-    let nonce = core.env.random_u64();
     let sequence = core.durable_end.get().sequence.0;
-    let name = format!("recovery-{sequence:016x}-{nonce:016x}.json");
-    let path = core.config.dir.join(name);
+    let named = |number: usize| {
+        let name = format!("recovery-{sequence:016x}-{number:04x}.json");
+        core.config.dir.join(name)
+    };
+    let mut free = (0..=reports.len()).map(named);
+    let path = free.find(|path| !reports.contains(path));
+    let path = path.expect("more names than reports");
     let mut bytes = report.to_json().to_string().into_bytes();
     bytes.push(b'\n');
     disk.write_small_new(&path, bytes).await?;

@@ -35,6 +35,13 @@ impl Scanned {
         format::decode_entry(&self.header, index, &self.bytes)
     }
 
+    /// The checkpoint that an entry names, if it is a checkpoint's mark.
+    pub(in crate::journal) fn named_checkpoint(&self, entry: &DirectoryEntry) -> Option<u64> {
+        let start = self.header.header_len as usize + entry.body_offset as usize;
+        let is_mark = entry.kind == EntryKind::CheckpointMark && entry.body_len == 8;
+        is_mark.then(|| get_u64(&self.bytes, start))
+    }
+
     /// Whether an entry is what was written, by its own checksum.
     pub(in crate::journal) fn entry_is_whole(&self, entry: &DirectoryEntry) -> bool {
         let start = self.header.header_len as usize + entry.body_offset as usize;
@@ -210,8 +217,8 @@ impl Scanner {
         header: Header,
     ) -> Result<Scanned, JournalError> {
         let bytes = self.bytes(segment, offset, header.block_len()).await?;
-        let payload_valid = format::payload_is_valid(&header, &bytes)
-            || self.env.planted(Bug::PayloadNotChecked);
+        let payload_valid =
+            format::payload_is_valid(&header, &bytes) || self.env.planted(Bug::PayloadNotChecked);
         Ok(Scanned {
             header,
             segment,
@@ -282,7 +289,10 @@ impl Scanner {
         let path = self.path(segment);
         if header.shard != self.config.shard {
             let owner = header.shard;
-            return Err(JournalError::foreign(&path, format!("it is a segment of shard {owner}")));
+            return Err(JournalError::foreign(
+                &path,
+                format!("it is a segment of shard {owner}"),
+            ));
         }
         let held = header.position.0 / self.config.segment_bytes;
         if held != segment && (held > segment || present(held)) {

@@ -75,7 +75,11 @@ fn an_idle_journal_seals_once_and_rests() {
         assert_eq!(metrics.seals.get(), 1);
         let blocks = metrics.blocks.get();
         bench.sleep_ms(100_000).await;
-        assert_eq!(metrics.blocks.get(), blocks, "an idle journal writes nothing");
+        assert_eq!(
+            metrics.blocks.get(),
+            blocks,
+            "an idle journal writes nothing"
+        );
         assert_eq!(metrics.in_flight.get(), 0);
     });
 }
@@ -104,7 +108,10 @@ fn room_holds_producers_back() {
         assert_eq!(bench.journal.metrics().room_waits.get(), 0);
         bench.journal.room().await.unwrap();
         assert_eq!(bench.journal.metrics().room_waits.get(), 1);
-        assert!(bench.journal.committed_sequence() < last, "room comes before the end");
+        assert!(
+            bench.journal.committed_sequence() < last,
+            "room comes before the end"
+        );
         bench.settle(last).await;
     });
 }
@@ -117,8 +124,13 @@ fn reads_return_what_was_appended() {
             let ticket = bench.records(i32::try_from(id % 3).unwrap(), id, 1500);
             bench.settle(ticket).await;
         }
-        let extents: Vec<Extent> =
-            bench.model.borrow().extents.iter().map(|(_, extent, _)| *extent).collect();
+        let extents: Vec<Extent> = bench
+            .model
+            .borrow()
+            .extents
+            .iter()
+            .map(|(_, extent, _)| *extent)
+            .collect();
         assert_eq!(extents.len(), 60);
         let together = bench.journal.read_many(&extents).await;
         for (id, (extent, merged)) in (0u64..).zip(extents.iter().zip(together)) {
@@ -132,7 +144,10 @@ fn reads_return_what_was_appended() {
         assert!(metrics.cache_hits.get() > 0 && metrics.cache_misses.get() > 0);
         let alone = metrics.cache_misses.get();
         bench.journal.read_many(&extents[..20]).await;
-        assert!(metrics.cache_misses.get() - alone < 10, "neighbours are read together");
+        assert!(
+            metrics.cache_misses.get() - alone < 10,
+            "neighbours are read together"
+        );
     });
 }
 
@@ -152,14 +167,20 @@ fn the_nth_write_fails() {
             });
             let (acked, calls, after, hit) = run_until_poisoned(nth, plan);
             hits += u64::from(hit);
-            assert_eq!(calls, u64::from(hit), "{kind:?} {nth}: the hook is called once");
+            assert!(
+                calls <= u64::from(hit),
+                "{kind:?} {nth}: the hook is called once"
+            );
             // A journal whose making failed is made again, as its store is not marked ready.
             let (reopened, _) = reopen_with(&after, small_config());
             let ids = reopened.unwrap().0.ids();
             for id in &acked {
                 assert!(ids.contains(id), "{kind:?} {nth}: {id} was acknowledged");
             }
-            assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "in order, once");
+            assert!(
+                ids.windows(2).all(|pair| pair[0] < pair[1]),
+                "in order, once"
+            );
             if !hit {
                 assert_eq!(acked.len(), 25);
                 break;
@@ -204,9 +225,17 @@ fn run_until_poisoned(seed: u64, plan: FaultPlan) -> (Vec<u64>, u64, Media, bool
         (acked, closed.is_err())
     });
     let (acked, poisoned) = run.value;
-    let opened = run.faults.hits() == 0 || poisoned;
-    assert!(opened || acked.is_empty(), "a fault ends in poison or in a refused start");
-    (acked, calls.get(), run.after.stopped(), poisoned)
+    let hit = run.faults.hits() > 0;
+    assert!(
+        !hit || poisoned || acked.is_empty(),
+        "a fault ends in poison or a refused start"
+    );
+    assert_eq!(
+        calls.get(),
+        u64::from(poisoned),
+        "whoever is poisoned says so"
+    );
+    (acked, calls.get(), run.after.stopped(), hit)
 }
 
 /// A full disk is waited for: nothing is lost, nothing is poisoned, and it goes on by itself.

@@ -70,7 +70,11 @@ fn no_flipped_bit_of_a_header_passes() {
 fn a_newer_version_is_named() {
     let (header, mut bytes) = sample_block(&[vec![1; 10]]);
     bytes[8] = 2;
-    assert_eq!(decode_header(&bytes), Err(HeaderError::Checksum), "only damaged");
+    assert_eq!(
+        decode_header(&bytes),
+        Err(HeaderError::Checksum),
+        "only damaged"
+    );
     let covered = [&bytes[..76], &bytes[80..header.header_len as usize]].concat();
     let crc = crc32c::crc32c(&covered);
     bytes[76..80].copy_from_slice(&crc.to_le_bytes());
@@ -80,7 +84,9 @@ fn a_newer_version_is_named() {
 /// Numbers of kinds are on disk: they never move, and gaps are unknown.
 #[test]
 fn kinds_keep_their_numbers() {
-    let known: Vec<u8> = (0..=255).filter(|n| EntryKind::from_number(*n).is_some()).collect();
+    let known: Vec<u8> = (0..=255)
+        .filter(|n| EntryKind::from_number(*n).is_some())
+        .collect();
     assert_eq!(known, (1..=10).collect::<Vec<u8>>());
     for number in known {
         assert_eq!(EntryKind::from_number(number).unwrap() as u8, number);
@@ -89,7 +95,10 @@ fn kinds_keep_their_numbers() {
     assert_eq!(EntryKind::TopicDropped as u8, 10);
     let (header, mut bytes) = sample_block(&[vec![1; 10]]);
     bytes[HEADER_BYTES] = 11;
-    assert_eq!(decode_entry(&header, 0, &bytes), Err(EntryError::UnknownKind(11)));
+    assert_eq!(
+        decode_entry(&header, 0, &bytes),
+        Err(EntryError::UnknownKind(11))
+    );
 }
 
 #[test]

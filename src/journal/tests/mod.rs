@@ -198,7 +198,9 @@ impl Bench {
     }
 
     pub(super) async fn open(env: Env, config: JournalConfig) -> (Bench, RecoveryReport) {
-        Self::try_open(env, config).await.expect("the journal opens")
+        Self::try_open(env, config)
+            .await
+            .expect("the journal opens")
     }
 
     /// Stages one batch of two records with the value `id`.
@@ -225,12 +227,18 @@ impl Bench {
 
     /// Waits for the last of these tickets.
     pub(super) async fn settle(&self, sequence: StageSequence) {
-        self.journal.committed(sequence).await.expect("the disk is well");
+        self.journal
+            .committed(sequence)
+            .await
+            .expect("the disk is well");
     }
 
     pub(super) async fn checkpoint(&self) {
         let state = self.model.borrow().save();
-        self.journal.checkpoint(state).await.expect("the disk is well");
+        self.journal
+            .checkpoint(state)
+            .await
+            .expect("the disk is well");
     }
 
     pub(super) async fn sleep_ms(&self, ms: u64) {
@@ -297,7 +305,22 @@ pub(super) fn edit(
         let file = env.disk().open(&path, OpenMode::Write).await.unwrap();
         let mut bytes = file.read_at(first, whole).await.unwrap().to_vec();
         change(&mut bytes[inside..inside + len]);
-        file.write_all_at(SharedBuffer::from(bytes), first).await.unwrap();
+        file.write_all_at(SharedBuffer::from(bytes), first)
+            .await
+            .unwrap();
+    });
+    run.after.stopped()
+}
+
+/// Turns one bit of byte `at` of a small file.
+pub(super) fn rot_small(media: &Media, path: &str, at: usize) -> Media {
+    let path = Path::new(path).to_owned();
+    let sim = Sim::new(1).disk(media.clone()).instant().unrecorded();
+    let run = sim.run(async move |env: Env| {
+        let mut bytes = env.disk().read_small(&path, 1 << 20).await.unwrap();
+        bytes[at] ^= 1;
+        env.disk().remove(&path).await.unwrap();
+        env.disk().write_small_new(&path, bytes).await.unwrap();
     });
     run.after.stopped()
 }
@@ -315,7 +338,10 @@ pub(super) fn contents(media: &Media, file: &str) -> Vec<u8> {
 /// Names of the shard's files.
 pub(super) fn names(media: &Media) -> Vec<String> {
     let files = media.files(Path::new(DIR));
-    files.into_iter().map(|(name, _, _)| name.to_string()).collect()
+    files
+        .into_iter()
+        .map(|(name, _, _)| name.to_string())
+        .collect()
 }
 
 /// Headers of the blocks of a segment file, in order, with their offsets.
@@ -326,7 +352,10 @@ pub(super) fn headers(bytes: &[u8]) -> Vec<(usize, super::format::Header)> {
         let Ok(header) = super::format::decode_header(&bytes[at..]) else {
             break;
         };
-        if found.last().is_some_and(|(_, last)| header.previous_digest != last.digest) {
+        if found
+            .last()
+            .is_some_and(|(_, last)| header.previous_digest != last.digest)
+        {
             break;
         }
         found.push((at, header));

@@ -58,8 +58,14 @@ fn entries_are_grouped_by_partition() {
     let header = super::super::format::decode_header(&bytes).unwrap();
     let entry = |index| decode_entry(&header, index, &bytes).unwrap();
     assert_eq!(header.entry_count, 3);
-    assert_eq!((entry(0).partition, entry(0).base_offset.0), (partition(0), 10));
-    assert_eq!((entry(1).partition, entry(1).record_count), (partition(1), 4));
+    assert_eq!(
+        (entry(0).partition, entry(0).base_offset.0),
+        (partition(0), 10)
+    );
+    assert_eq!(
+        (entry(1).partition, entry(1).record_count),
+        (partition(1), 4)
+    );
     assert_eq!(entry(2).kind, EntryKind::Topic);
     assert_eq!(header.previous_digest, 99);
     assert_eq!((header.durable.0, header.sequence.0), (1, 2));

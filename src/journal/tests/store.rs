@@ -27,7 +27,7 @@ fn made() -> Media {
 }
 
 fn rot(media: &Media, copy: u64) -> Media {
-    edit(media, &format!("../store.{copy}"), 20, 1, |bytes| bytes[0] ^= 1)
+    rot_small(media, &format!("{ROOT}/store.{copy}"), 20)
 }
 
 #[test]
@@ -37,8 +37,13 @@ fn one_rotten_copy_is_repaired_two_are_refused() {
         let sim = Sim::new(1).disk(rot(&disk, copy)).instant();
         let run = sim.run(async |env: Env| open(&env, false).await.unwrap().0.ready);
         assert!(run.value);
-        let sim = Sim::new(1).disk(rot(&run.after.stopped(), 1 - copy)).instant();
-        assert!(sim.run(async |env: Env| open(&env, false).await.unwrap().0.ready).value);
+        let sim = Sim::new(1)
+            .disk(rot(&run.after.stopped(), 1 - copy))
+            .instant();
+        assert!(
+            sim.run(async |env: Env| open(&env, false).await.unwrap().0.ready)
+                .value
+        );
     }
     let sim = Sim::new(1).disk(rot(&rot(&disk, 0), 1)).instant();
     let run = sim.run(async |env: Env| open(&env, true).await.err());
@@ -52,7 +57,10 @@ fn no_store_is_made_unasked_or_over_journals() {
     let journal = disk_after(1, async |bench: Bench| bench.journal.close().await.unwrap());
     let sim = Sim::new(1).disk(journal).instant();
     let run = sim.run(async |env: Env| open(&env, true).await.err());
-    assert!(matches!(run.value, Some(JournalError::Missing { .. })), "the mark was lost");
+    assert!(
+        matches!(run.value, Some(JournalError::Missing { .. })),
+        "the mark was lost"
+    );
 }
 
 /// At every instant of the making, a power cut leaves a store that can be made or opened.
