@@ -245,6 +245,7 @@ fn flip(store: &Store, path: &std::path::Path, bit: u64) -> Media {
 
 /// Flips bits of one store: all bits of headers and directories, `samples` others per file.
 fn flips(store: &Store, name: &str, samples: u64, bugs: &[Bug], tally: &mut Tally) {
+    assert!(samples > 0, "{name}: something outside the headers is flipped, too");
     let mut rng = fastrand::Rng::with_seed(seed());
     for (path, inode, len) in store.files() {
         let is_segment = path.extension().is_some_and(|extension| extension == "seg");
