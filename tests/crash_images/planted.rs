@@ -100,8 +100,8 @@ fn watermark_past_durable_is_caught() {
     caught(&scripts, &[Bug::WatermarkPastDurable], "damage after a mere crash");
 }
 
-#[test]
-fn failed_flush_retried_is_caught() {
+/// One flush of a block fails; the disk forgets and says all is well from then on.
+fn one_flush_fails() -> Script {
     let mut script = in_mode(CommitMode::Fdatasync, &stream());
     script.faults = FaultPlan::none().and(Rule {
         kind: OpKind::Sync,
@@ -110,7 +110,18 @@ fn failed_flush_retried_is_caught() {
         times: 1,
         fault: Fault::Errno(5),
     });
-    caught(&[script], &[Bug::FailedFlushRetried], "LOST");
+    script
+}
+
+#[test]
+fn failed_flush_retried_is_caught() {
+    caught(&[one_flush_fails()], &[Bug::FailedFlushRetried], "LOST");
+}
+
+/// The process ends after the failed flush, and the next one finds blocks that only seem durable.
+#[test]
+fn failed_flush_trusted_by_recovery_is_caught() {
+    caught(&[one_flush_fails()], &[Bug::FailedFlushTrusted], "second recovery");
 }
 
 #[test]
@@ -136,7 +147,7 @@ fn recovery_not_flushed_is_caught() {
 #[test]
 fn recycled_too_early_is_caught() {
     let scripts = [in_mode(CommitMode::Dsync, &lives(1))];
-    caught(&scripts, &[Bug::RecycledTooEarly], "the run failed");
+    caught(&scripts, &[Bug::RecycledTooEarly], "is missing");
 }
 
 #[test]

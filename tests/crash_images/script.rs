@@ -104,7 +104,7 @@ impl Script {
     pub fn later(&self) -> Self {
         let small = |lane| Step::Append { lane, records: 2, body_bytes: 900 };
         let steps = vec![small(100), Step::State { body_bytes: 9 }, small(0), Step::Settle, small(1)];
-        Self { steps, ..self.clone() }
+        Self { steps, faults: FaultPlan::none(), ..self.clone() }
     }
 
     /// The journal's settings; `create` while the store is being made.
