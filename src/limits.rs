@@ -140,18 +140,18 @@ limits! {
     /// Most tagged fields of one structure. Kafka allows 10,000.
     pub const TAGGED_FIELDS_MAX: usize = 1_000;
     /// Longest body, in bytes, of a request to an API that is not served whose topics or groups are
-    /// mirrored in the refusal: the generated decoder takes up to 64 times that on the heap, and the
-    /// rule for decoding n bytes is 2n + 64 KiB.
+    /// mirrored in the refusal: the generated decoder takes up to 64 times that on the heap, and
+    /// the rule for decoding n bytes is 2n + 64 KiB.
     pub const REFUSAL_BODY_BYTES_MAX: usize = 1_024;
     /// Most bytes one batch may decompress to.
     pub const DECOMPRESSED_BYTES_MAX: usize = 16 << 20;
     /// Most bytes one compressed byte may become, once `DECOMPRESSED_BYTES_FREE` is exceeded.
     pub const DECOMPRESSION_RATIO_MAX: usize = 256;
-    /// Bytes a batch may decompress to whatever its ratio: honest batches of equal records compress a
-    /// thousandfold.
+    /// Bytes a batch may decompress to whatever its ratio: honest batches of equal records compress
+    /// a thousandfold.
     pub const DECOMPRESSED_BYTES_FREE: usize = 1 << 20;
-    /// Largest zstd window accepted, as a power of two: a frame that asks for more is refused before
-    /// the decoder allocates it.
+    /// Largest zstd window accepted, as a power of two: a frame that asks for more is refused
+    /// before the decoder allocates it.
     pub const ZSTD_WINDOW_LOG_MAX: u32 = 24;
 
     // Process.
@@ -160,7 +160,8 @@ limits! {
     pub const SHARDS_MAX: usize = 1024;
     /// Executors of one process: a broker id is `host × 1024 + core`.
     pub const CORES_MAX: usize = 1024;
-    /// Endpoints advertised with `endpoints = auto`: clients keep connections and a thread for each.
+    /// Endpoints advertised with `endpoints = auto`: clients keep connections and a thread for
+    /// each.
     pub const ENDPOINTS_AUTO_MAX: usize = 8;
     /// Partitions of one topic.
     pub const PARTITIONS_PER_TOPIC_MAX: usize = 10_000;
@@ -270,8 +271,9 @@ limits! {
     // Client verbs.
 
     /// Attempts of a client verb at one request before it gives up.
-    pub const CLIENT_ATTEMPTS_MAX: u32 = 12;
-    /// First pause between two attempts of a client verb, in milliseconds; it doubles up to a second.
+    pub const CLIENT_ATTEMPTS_MAX: u32 = 32;
+    /// First pause between two attempts of a client verb, in milliseconds; it doubles up to a
+    /// second.
     pub const CLIENT_BACKOFF_MS: u64 = 20;
     /// Time a client verb waits for a connection or an answer, in milliseconds.
     pub const CLIENT_TIMEOUT_MS: u64 = 30_000;
@@ -281,6 +283,8 @@ limits! {
     pub const CLIENT_BATCH_RECORDS_MAX: usize = 10_000;
     /// Bytes that `consume` asks for in one fetch of one partition.
     pub const CLIENT_FETCH_BYTES_MAX: usize = 4 << 20;
+    /// Largest answer of a broker that a client verb accepts, in bytes.
+    pub const CLIENT_RESPONSE_BYTES_MAX: usize = 128 << 20;
     /// Largest answer over HTTP that `dump` reads, in bytes.
     pub const CLIENT_HTTP_BYTES_MAX: usize = 64 << 20;
 }

@@ -14,6 +14,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     process::install_panic_hook();
+    // Uptime counts from the first look at the clock.
+    let _ = process::uptime_ms();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),
@@ -32,8 +34,15 @@ fn main() -> std::process::ExitCode {
 /// for which clap's own number, 2, means something different here.
 fn misuse(error: &clap::Error) -> std::process::ExitCode {
     let printed = error.print();
-    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    let code = if asked && printed.is_ok() { ExitCode::Stopped } else { ExitCode::Misuse };
+    let asked = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    let code = if asked && printed.is_ok() {
+        ExitCode::Stopped
+    } else {
+        ExitCode::Misuse
+    };
     std::process::ExitCode::from(u8::try_from(code.code()).unwrap_or(u8::MAX))
 }
 

@@ -202,7 +202,7 @@ fn config() -> JournalConfig {
         block_bytes_max: 16 << 10,
         block_bytes_hard_max: 32 << 10,
         cache_bytes_max: 24 << 10,
-        ..JournalConfig::new("/data/shard-000".into(), ShardId(0))
+        ..JournalConfig::new("/shard-000".into(), ShardId(0))
     }
 }
 

@@ -1,6 +1,7 @@
 # Starts and ends a release broker for the client suites; sourced, not run. Every broker has free
 # ports and a data directory of its own, and ends with the script that started it.
 #
+#   broker_folder               a new folder beside the build: a temporary file system may lack O_DIRECT
 #   broker_start DATA [FLAG…]   sets BROKER (an address) and BROKER_PID once everything is served
 #   broker_kill                 kill -9, as a crash would
 #   broker_stop                 SIGTERM; fails unless it ends with 0 within the promised 5 s
@@ -8,12 +9,21 @@
 PENSTOCK="${PENSTOCK:-target/release/penstock}"
 BROKER_PID=""
 
+broker_folder() {
+    mkdir -p target/clients
+    mktemp -d "$PWD/target/clients/run.XXXXXX"
+}
+
 broker_start() {
     local data="$1" ready="$1.ready" log="$1.log" tries
     shift
     rm -f "$ready"
-    "$PENSTOCK" serve --data "$data" --kafka 127.0.0.1:0 --http 127.0.0.1:0 \
-        --ready-file "$ready" "$@" >> "$log" 2>&1 < /dev/null &
+    (
+        # Settings of a test run are no keys of the broker, which refuses what it does not know.
+        for setting in "${!PENSTOCK_@}"; do unset "$setting"; done
+        exec "$PENSTOCK" serve --data "$data" --kafka 127.0.0.1:0 --http 127.0.0.1:0 \
+            --ready-file "$ready" "$@"
+    ) >> "$log" 2>&1 < /dev/null &
     BROKER_PID=$!
     for ((tries = 0; tries < 300; tries++)); do
         [ -s "$ready" ] && break

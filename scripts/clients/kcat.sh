@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 source scripts/clients/broker.sh
 
-work="$(mktemp -d)"
+work="$(broker_folder)"
 trap 'broker_abandon; rm -rf "$work"' EXIT
 LINES_MAX=60000
 

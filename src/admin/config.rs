@@ -5,9 +5,10 @@ use super::cli::{ConfigArgs, ShowConfigArgs};
 use super::error::AdminError;
 use super::output::{self, Output};
 use crate::config::{self, HostFacts, KEYS, Loaded, MemoryBudget, Setting, Sources};
-use crate::env::{input, process};
+use crate::env::{blocking, process};
 use crate::limits;
 use serde_json::{Value, json};
+use std::io;
 use std::path::Path;
 
 /// The file that is read, if it exists, when none is named.
@@ -20,26 +21,38 @@ const DEFAULT_FILE: &str = "penstock.toml";
 pub fn load(args: &ConfigArgs) -> Result<Loaded, AdminError> {
     let file = match &args.file {
         Some(path) => Some((path.display().to_string(), read(path)?)),
-        None if input::exists(Path::new(DEFAULT_FILE)) => {
-            Some((DEFAULT_FILE.to_owned(), read(Path::new(DEFAULT_FILE))?))
-        }
-        None => None,
+        None => match read(Path::new(DEFAULT_FILE)) {
+            Ok(text) => Some((DEFAULT_FILE.to_owned(), text)),
+            Err(AdminError::Input(_, error)) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        },
     };
     let environment = std::env::vars_os().filter_map(|(name, value)| {
-        Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+        Some((
+            name.into_string().ok()?,
+            value.to_string_lossy().into_owned(),
+        ))
     });
-    let sources =
-        Sources { file, environment: environment.collect(), flags: args.keys.0.clone() };
-    let host =
-        HostFacts { cpus: process::affinity_cpus(), memory_bytes: process::memory_bytes() };
+    let sources = Sources {
+        file,
+        environment: environment.collect(),
+        flags: args.keys.0.clone(),
+    };
+    let host = HostFacts {
+        cpus: process::affinity_cpus(),
+        memory_bytes: process::memory_bytes(),
+    };
     Ok(config::load(&sources, &host)?)
 }
 
 fn read(path: &Path) -> Result<String, AdminError> {
     let input = |error| AdminError::Input("the configuration".into(), error);
-    let bytes = input::read_whole(path, limits::CONFIG_FILE_BYTES_MAX).map_err(input)?;
+    let bytes = blocking::read_file(path, limits::CONFIG_FILE_BYTES_MAX).map_err(input)?;
     String::from_utf8(bytes).map_err(|_| {
-        AdminError::Usage(format!("{} is not UTF-8 text; save it as UTF-8", path.display()))
+        AdminError::Usage(format!(
+            "{} is not UTF-8 text; save it as UTF-8",
+            path.display()
+        ))
     })
 }
 
@@ -73,7 +86,10 @@ pub fn show(args: &ShowConfigArgs, out: &mut Output) -> Result<(), AdminError> {
 
 fn document(loaded: &Loaded, shown: impl Fn(&str) -> bool) -> Value {
     let keys = KEYS.iter().filter(|key| shown(key.name)).map(|key| {
-        let (_, value) = loaded.config.show(key.name).expect("the table's keys are known");
+        let (_, value) = loaded
+            .config
+            .show(key.name)
+            .expect("the table's keys are known");
         json!({
             "key": key.name,
             "value": value,
@@ -103,11 +119,27 @@ fn keys_table(
     shown: impl Fn(&str) -> bool,
     out: &mut Output,
 ) -> Result<(), AdminError> {
-    let mut table =
-        output::table(&["key", "value", "default", "source", "range", "takes effect", "meaning"]);
+    let mut table = output::table(&[
+        "key",
+        "value",
+        "default",
+        "source",
+        "range",
+        "takes effect",
+        "meaning",
+    ]);
     for key in KEYS.iter().filter(|key| shown(key.name)) {
-        let (value, _) = loaded.config.show(key.name).expect("the table's keys are known");
-        let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+        let (value, _) = loaded
+            .config
+            .show(key.name)
+            .expect("the table's keys are known");
+        let or_dash = |text: String| {
+            if text.is_empty() {
+                "-".to_owned()
+            } else {
+                text
+            }
+        };
         table.add_row([
             key.name.to_owned(),
             or_dash(value),
@@ -119,22 +151,39 @@ fn keys_table(
         ]);
     }
     out.table(&table)?;
-    out.line("\nA key is set in penstock.toml (key = value), by PENSTOCK_KEY in the environment, or")?;
+    out.line(
+        "\nA key is set in penstock.toml (key = value), by PENSTOCK_KEY in the environment, or",
+    )?;
     out.line("by --key as a flag; the later of these wins.")
 }
 
 fn memory_table(memory: &MemoryBudget, out: &mut Output) -> Result<(), AdminError> {
     let mut table = output::table(&["memory", "bytes", "per core", "for"]);
     let rows = [
-        ("fixed", memory.fixed_bytes, None, "program, rings, connections, blocks being written"),
+        (
+            "fixed",
+            memory.fixed_bytes,
+            None,
+            "program, rings, connections, blocks being written",
+        ),
         (
             "requests",
             memory.request_bytes,
             Some(memory.request_bytes_per_core()),
             "requests read and not yet answered",
         ),
-        ("fetches", memory.fetch_bytes, Some(memory.fetch_bytes_per_core()), "answers not yet sent"),
-        ("cache", memory.cache_bytes, Some(memory.cache_bytes_per_core()), "recent blocks"),
+        (
+            "fetches",
+            memory.fetch_bytes,
+            Some(memory.fetch_bytes_per_core()),
+            "answers not yet sent",
+        ),
+        (
+            "cache",
+            memory.cache_bytes,
+            Some(memory.cache_bytes_per_core()),
+            "recent blocks",
+        ),
         ("total", memory.total_bytes, None, "memory_bytes"),
     ];
     for (name, bytes, per_core, meaning) in rows {
@@ -166,5 +215,9 @@ fn limits_table(out: &mut Output) -> Result<(), AdminError> {
 /// A size for people: exact where it is round, else in tenths of a MiB.
 fn approximate(bytes: u64) -> String {
     let shown = bytes.show();
-    if shown.ends_with('B') { shown } else { format!("{}MiB", bytes >> 20) }
+    if shown.ends_with('B') {
+        shown
+    } else {
+        format!("{}MiB", bytes >> 20)
+    }
 }

@@ -6,9 +6,6 @@ use crate::config::ConfigError;
 use std::fmt;
 use std::io;
 
-/// Exit status when the reader of our output went away: what the shell shows for SIGPIPE.
-const READER_GONE: i32 = 141;
-
 /// Why a verb failed.
 #[derive(Debug)]
 pub enum AdminError {
@@ -39,7 +36,6 @@ impl AdminError {
     #[must_use]
     pub fn status(&self) -> i32 {
         match self {
-            AdminError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => READER_GONE,
             AdminError::Usage(_)
             | AdminError::Output(_)
             | AdminError::Input(..)
@@ -55,11 +51,7 @@ impl AdminError {
     /// Whether there is nothing more to say on standard error.
     #[must_use]
     pub fn is_silent(&self) -> bool {
-        match self {
-            AdminError::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
-            AdminError::Damaged | AdminError::Reported => true,
-            _ => false,
-        }
+        matches!(self, AdminError::Damaged | AdminError::Reported)
     }
 }
 
@@ -72,8 +64,9 @@ impl fmt::Display for AdminError {
             | AdminError::Data(text)
             | AdminError::Host(text) => f.write_str(text),
             AdminError::Config(error) => error.fmt(f),
-            AdminError::Output(error) => write!(f, "cannot write the output: {error}"),
-            AdminError::Input(what, error) => write!(f, "cannot read {what}: {error}"),
+            // These name the operation and its subject themselves.
+            AdminError::Output(error) => error.fmt(f),
+            AdminError::Input(what, error) => write!(f, "{what}: {error}"),
             AdminError::Damaged => f.write_str("the data directory is damaged"),
             AdminError::Reported => f.write_str("not everything succeeded"),
         }

@@ -3,9 +3,18 @@
 //! error.
 
 pub mod cli;
+pub mod client;
 pub mod config;
+pub mod consume;
+pub mod dump;
 pub mod error;
 pub mod output;
+pub mod probe;
+pub mod produce;
+pub mod record;
+pub mod sender;
+pub mod topic;
+pub mod verify;
 
 use cli::Verb;
 use error::AdminError;
@@ -16,10 +25,15 @@ use output::Output;
 /// # Errors
 /// Why it failed; `AdminError::status` is the exit status.
 pub fn run(verb: &Verb) -> Result<(), AdminError> {
-    let mut out = Output::new();
+    let mut out = Output::new()?;
     match verb {
         Verb::Serve(_) => unreachable!("main starts the broker itself"),
         Verb::Config(args) => config::show(args, &mut out),
-        _ => Err(AdminError::Usage("not yet".into())),
+        Verb::Topic(args) => topic::run(&args.verb, &mut out),
+        Verb::Produce(args) => produce::run(args, &mut out),
+        Verb::Consume(args) => consume::run(args, &mut out),
+        Verb::Dump(args) => dump::run(args, &mut out),
+        Verb::Probe(args) => probe::run(args, &mut out),
+        Verb::Verify(args) => verify::run(args, &mut out),
     }
 }

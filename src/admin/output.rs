@@ -2,30 +2,48 @@
 //! to standard error. `println!` would panic when the reader of a pipe goes away.
 
 use super::error::AdminError;
+use crate::env::blocking;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Standard output.
+/// Standard output. When its reader goes away the process ends quietly, in `env`.
 pub struct Output {
-    writer: io::BufWriter<io::StdoutLock<'static>>,
+    inner: blocking::Output,
+    buffer: Vec<u8>,
 }
 
 impl Output {
-    /// Takes standard output for the rest of the process.
-    #[must_use]
-    pub fn new() -> Output {
-        Output { writer: io::BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()) }
+    /// Takes standard output.
+    ///
+    /// # Errors
+    /// The process was started without one.
+    pub fn new() -> Result<Output, AdminError> {
+        let inner = blocking::Output::standard().map_err(AdminError::Output)?;
+        Ok(Output {
+            inner,
+            buffer: Vec::with_capacity(2 * BUFFER_BYTES),
+        })
     }
 
     /// Writes bytes.
     ///
     /// # Errors
-    /// `Output`: the reader is gone, or the device is full.
+    /// `Output`: the device is full.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), AdminError> {
-        self.writer.write_all(bytes).map_err(AdminError::Output)
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.pass_on()?;
+        }
+        Ok(())
+    }
+
+    fn pass_on(&mut self) -> Result<(), AdminError> {
+        let written = self.inner.write_all(&self.buffer);
+        self.buffer.clear();
+        written.map_err(AdminError::Output)
     }
 
     /// Writes a line of text.
@@ -62,13 +80,8 @@ impl Output {
     /// # Errors
     /// As `bytes`.
     pub fn flush(&mut self) -> Result<(), AdminError> {
-        self.writer.flush().map_err(AdminError::Output)
-    }
-}
-
-impl Default for Output {
-    fn default() -> Self {
-        Output::new()
+        self.pass_on()?;
+        self.inner.flush().map_err(AdminError::Output)
     }
 }
 
@@ -95,7 +108,7 @@ pub fn number(value: impl ToString) -> Cell {
 
 /// Says something to the person at the terminal. A dead standard error is no reason to fail.
 pub fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    blocking::warn(text);
 }
 
 /// Whether a person watches standard error.

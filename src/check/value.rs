@@ -178,7 +178,8 @@ fn checksum(payload: &[u8]) -> u32 {
     )
 }
 
-/// Appends incompressible-looking bytes that follow from `seed` (xorshift64*), up to `length_bytes`.
+/// Appends incompressible-looking bytes that follow from `seed` (xorshift64*), up to
+/// `length_bytes`.
 fn fill(payload: &mut Vec<u8>, seed: u64, length_bytes: usize) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     while payload.len() < length_bytes {

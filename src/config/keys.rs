@@ -233,16 +233,12 @@ keys! {
         "Connections accepted in a second on one endpoint; more wait";
     requests_in_flight_max: u16 = "64", Range::Between(1, 1024), Restart,
         "Requests of one connection being worked on; its next one is not read";
-    unsent_bytes_max: u64 = "16MiB", Range::Bytes(MIB, 1024 * MIB), Restart,
-        "Answers that one connection may leave unread before it is closed";
     body_deadline_ms: u32 = "30000", Range::Between(100, 600_000), Restart,
         "Time in which a request must arrive once its length was read";
     idle_deadline_ms: u32 = "600000", Range::Between(1000, 86_400_000), Restart,
         "Time after which a connection that asks nothing is closed";
     lane_depth: u32 = "1024", Range::Between(16, 65_536), Restart,
         "Messages waiting between two cores, per direction; more get a retriable error";
-    spin_us: u32 = "20", Range::Between(0, 50), Restart,
-        "Time a core looks for work before it sleeps";
     log: String = "info", Range::Words("a level or filter, such as info or warn,penstock=debug"),
         Restart, "What is logged, to standard error";
     log_format: LogFormat = "text", Range::Words("text or json"), Restart,

@@ -1,5 +1,6 @@
 //! What the memory budget is split into: a fixed part, and of the rest 40 % for requests, 30 % for
-//! fetches and what is left for the cache. The total is computed and printed at start-up; everything that grows takes from one of the parts.
+//! fetches and what is left for the cache. The total is computed and printed at start-up;
+//! everything that grows takes from one of the parts.
 
 use super::keys::Config;
 use crate::limits;

@@ -13,8 +13,8 @@ pub mod buffer;
 pub mod clock;
 pub mod disk;
 pub mod error;
-pub mod input;
 pub mod net;
+pub mod probe;
 pub mod process;
 pub mod real;
 pub mod sim;
@@ -39,10 +39,8 @@ enum Inner {
 }
 
 impl Env {
-    /// The real surroundings of the executor this is called on.
-    ///
-    /// # Panics
-    /// Outside an executor that [`real::executor`] started.
+    /// The real surroundings of the executor this is called on (the cores get theirs from
+    /// [`real::executor`]). Elsewhere its futures panic.
     #[must_use]
     pub fn real() -> Env {
         Env {
@@ -81,7 +79,7 @@ impl Env {
     /// is a bug of ours: it ends the process with exit code 6, or fails the simulation.
     pub fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + 'static) {
         match &*self.inner {
-            Inner::Real(real) => real.spawn(name, future),
+            Inner::Real(_) => real::spawn(name, future),
             Inner::Sim(sim) => sim.spawn(name, Box::pin(future)),
         }
     }
@@ -99,7 +97,7 @@ impl Env {
     /// glommio it is a 2 µs timer, because a bare yield does not reach the reactor.
     pub async fn yield_now(&self) {
         match &*self.inner {
-            Inner::Real(real) => real.yield_now().await,
+            Inner::Real(_) => real::yield_now().await,
             Inner::Sim(sim) => sim.yield_now().await,
         }
     }

@@ -21,7 +21,8 @@ pub struct Dump {
     pub version: String,
     /// When it was taken, milliseconds since 1970.
     pub unix_ms: i64,
-    /// How long the process had run, or the length of the interval of a difference, in milliseconds.
+    /// How long the process had run, or the length of the interval of a difference, in
+    /// milliseconds.
     pub uptime_ms: u64,
     /// What else is worth knowing about the process: an object, put into the document as it is.
     pub process: Value,

@@ -72,7 +72,8 @@ impl Reading {
         }
     }
 
-    /// What happened since `earlier`. Where a counter went back (a restart) it is what is there now.
+    /// What happened since `earlier`. Where a counter went back (a restart) it is what is there
+    /// now.
     fn since(&self, earlier: &Reading) -> Reading {
         match (self, earlier) {
             (Reading::Counter(now), Reading::Counter(then)) => {

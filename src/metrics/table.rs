@@ -101,12 +101,12 @@ metrics! {
     connections: ConnectionMetrics {
         Gauge open [Count] "Connections that are open.";
         Counter accepted [Count] "Connections accepted.";
-        Counter refused_total_limit [Count] "Connections closed because the process has too many.";
-        Counter refused_address_limit [Count] "Connections closed because one address has too many.";
-        Counter closed_idle [Count] "Connections closed because they asked nothing for too long.";
-        Counter closed_slow_body [Count] "Connections closed because a request did not arrive in time.";
-        Counter closed_slow_reader [Count] "Connections closed because answers were not read.";
-        Counter closed_protocol [Count] "Connections closed because of bytes that are no request.";
+        Counter refused_process_limit [Count] "Connections closed: the process has too many.";
+        Counter refused_address_limit [Count] "Connections closed: one address has too many.";
+        Counter closed_idle [Count] "Connections closed: nothing asked for too long.";
+        Counter closed_slow_body [Count] "Connections closed: a request did not arrive in time.";
+        Counter closed_slow_reader [Count] "Connections closed: answers were not read.";
+        Counter closed_protocol [Count] "Connections closed: bytes that are no request.";
         Counter http_requests [Count] "Requests over HTTP.";
     }
     /// Requests of Kafka clients.
@@ -115,24 +115,22 @@ metrics! {
         ByError errors [Count] "Errors answered, by name.";
         Counter inbound [Bytes] "Bytes read from clients.";
         Counter outbound [Bytes] "Bytes written to clients.";
-        Gauge in_flight [Count] "Requests being worked on.";
         Histogram produce [Time] "Time from a produce request's last byte to its answer.";
-        Histogram fetch [Time] "Time from a fetch request's last byte to its answer, waiting included.";
-        Histogram other [Time] "Time from any other request's last byte to its answer.";
+        Histogram fetch [Time] "Time from a fetch's last byte to its answer, with waiting.";
+        Histogram other [Time] "Time from any other request's last byte until it was started; most are answered then.";
     }
     /// Where the time of a produce request goes; `journal` breaks down `durable`.
     stages: StageMetrics {
-        Histogram read [Time] "Time from a request's length to its last byte.";
+        Histogram read [Time] "Time from a request's length to its last byte, waits for memory included.";
         Histogram admission [Time] "Time waiting for memory before a request was read.";
         Histogram validate [Time] "Time from the last byte until all of a request was staged.";
         Histogram durable [Time] "Time from staging until durable.";
-        Histogram reply [Time] "Time from the answer being ready until it was written.";
+        Histogram reply [Time] "Time writing ready answers to a connection.";
     }
     /// Memory units, taken before a request is read.
     admission: AdmissionMetrics {
         Gauge used [Bytes] "Memory units taken.";
         Counter waits [Count] "Requests that had to wait for memory units.";
-        Counter refused [Count] "Requests refused because no memory could ever be enough.";
     }
     /// What producers sent.
     produce: ProduceMetrics {
@@ -140,15 +138,12 @@ metrics! {
         Counter batches [Count] "Record batches accepted.";
         Counter accepted [Bytes] "Bytes of record batches accepted.";
         Counter rejected [Count] "Record batches refused.";
-        Counter duplicates [Count] "Record batches that were there already (a retry), not stored again.";
+        Counter duplicates [Count] "Record batches that were there already: a retry.";
         Counter unacknowledged [Count] "Record batches taken with acks=0.";
     }
     /// What consumers read.
     fetch: FetchMetrics {
-        Counter batches [Count] "Record batches served.";
         Counter served [Bytes] "Bytes of record batches served.";
-        Counter cache_hits [Count] "Reads of an extent answered from memory.";
-        Counter cache_misses [Count] "Reads of an extent that went to the disk.";
         Gauge parked [Count] "Fetches waiting for records.";
         Counter parks [Count] "Fetches that had to wait for records.";
         Counter expired [Count] "Fetches that waited in vain.";
@@ -158,7 +153,6 @@ metrics! {
         Counter sent [Count] "Parts sent to another core.";
         Counter received [Count] "Parts received from another core.";
         Counter refused [Count] "Parts refused because the lane was full.";
-        Histogram waited [Time] "Time from sending a part to another core until its answer.";
     }
     /// The shards' journals on this core.
     journal: JournalMetrics {
@@ -194,11 +188,7 @@ metrics! {
     shard: ShardMetrics {
         Gauge shards [Count] "Shards of this core.";
         Gauge partitions [Count] "Partitions of this core.";
-        Gauge producers [Count] "Producers whose last batches are remembered.";
         Gauge quarantined [Count] "Extents set aside because they are damaged.";
-        Gauge stored [Bytes] "Bytes of records kept.";
-        Counter expired [Bytes] "Bytes of records removed by retention.";
-        Gauge disk_free [Bytes] "Bytes free where the data is, as last seen.";
     }
     /// The executor itself.
     runtime: RuntimeMetrics {

@@ -8,8 +8,8 @@ use crate::env::process;
 use crate::env::real::ring;
 use serde_json::json;
 
-/// Logs what recovery found, and whether the store is new.
-pub fn report_recovery(prepared: &Prepared, opened: &[CoreReport]) {
+/// Logs what recovery found.
+pub fn report_recovery(opened: &[CoreReport]) {
     for report in opened {
         let CoreReport::Opened(shards) = report else { continue };
         for (shard, report) in shards {
@@ -22,12 +22,25 @@ pub fn report_recovery(prepared: &Prepared, opened: &[CoreReport]) {
             }
         }
     }
+}
+
+/// Logs which store this is, and whether it is new.
+pub fn report_store(prepared: &Prepared, reports: &[CoreReport]) {
+    let topics = reports.iter().find_map(|report| match report {
+        CoreReport::Published(topics) => Some(*topics),
+        _ => None,
+    });
+    let topics = topics.unwrap_or(0);
     let store = &prepared.store;
     let path = store.dir.display();
     if store.is_new {
-        tracing::info!("created NEW store {} in {path}, {} shards", store.id, store.shards);
+        tracing::info!("created NEW store, id {} in {path}, {} shards", store.id, store.shards);
     } else {
-        tracing::info!("opened store {} in {path}, {} shards", store.id, store.shards);
+        tracing::info!(
+            "opened store, {topics} topics, id {} in {path}, {} shards",
+            store.id,
+            store.shards
+        );
     }
 }
 

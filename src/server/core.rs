@@ -9,7 +9,7 @@ use crate::config::{CommitMode, Loaded};
 use crate::env::net::ListenerStop;
 use crate::env::process;
 use crate::env::real::executor::Core;
-use crate::env::real::{ring, watchdog};
+use crate::env::real::watchdog;
 use crate::journal::{self, JournalConfig, JournalError, RecoveryReport};
 use crate::limits::{
     BLOCK_BYTES_HARD_MAX, LISTEN_BACKLOG, METRICS_TICK, POISON_GRACE, STAGED_BYTES_MAX,
@@ -45,6 +45,8 @@ pub enum CoreReport {
     Opened(Vec<(ShardId, RecoveryReport)>),
     /// The command is done.
     Done,
+    /// Core 0: the catalogue, of so many topics, is on every core.
+    Published(usize),
     /// A journal could not be opened or closed, or the address is taken after all.
     Failed(StartError),
 }
@@ -104,7 +106,14 @@ pub async fn live(core: Core, seat: CoreSeat) {
     while let Ok(command) = commands.recv_async().await {
         match command {
             Command::Wire => wire(&core, &seat, &router, &session, &shards),
-            Command::Publish if core.index == 0 => router.publish().await,
+            Command::Publish if core.index == 0 => {
+                let outcome = publish(&core, &seat, &router).await;
+                let _ = seat.report.send(match outcome {
+                    Ok(topics) => CoreReport::Published(topics),
+                    Err(error) => CoreReport::Failed(StartError::from_journal(error)),
+                });
+                continue;
+            }
             Command::Publish => {}
             Command::Listen => match listen(&core, &seat, &session) {
                 Ok(stops) => listeners = stops,
@@ -197,6 +206,15 @@ fn wire(core: &Core, seat: &CoreSeat, router: &Router, session: &Session, shards
     env.spawn("figures", tick(core.env.clone(), session.clone()));
 }
 
+/// From here on a missing journal is refused, and every core knows the topics.
+async fn publish(core: &Core, seat: &CoreSeat, router: &Router) -> Result<usize, JournalError> {
+    if seat.store.is_new {
+        journal::store::mark_ready(&core.env, &seat.store.dir).await?;
+    }
+    router.publish().await;
+    Ok(router.catalog().len())
+}
+
 /// Brings the figures that are read from elsewhere up to date, now and then.
 async fn tick(env: crate::env::Env, session: Session) {
     let started_ns = env.clock().now_ns();
@@ -213,7 +231,6 @@ async fn tick(env: crate::env::Env, session: Session) {
         metrics.runtime.wall.set(env.clock().now_ns() - started_ns);
         metrics.runtime.cpu.set(process::thread_cpu_ns());
         metrics.runtime.watchdog_kicks.set(watchdog::kicks());
-        let _ = ring::status();
         session.update_figures();
     }
 }

@@ -30,6 +30,7 @@ use std::time::Duration;
 #[must_use]
 pub fn serve(loaded: Loaded) -> ExitCode {
     let _log = logging::start(&loaded.config);
+    let _ = process::uptime_ms();
     process::ignore_sigpipe();
     let (stop, stopped) = flume::bounded::<StopSignal>(1);
     let watching = process::watch_stop_signals(move |signal| {
@@ -92,10 +93,13 @@ fn run(
 ) -> Result<(), StartError> {
     let conductor = start_cores(&loaded, &prepared)?;
     let opened = conductor.await_all(OPEN_TIMEOUT)?;
-    banner::report_recovery(&prepared, &opened);
+    banner::report_recovery(&opened);
     for step in [Command::Wire, Command::Publish, Command::Listen] {
         conductor.tell_all(|| step);
-        conductor.await_all(WIRE_TIMEOUT)?;
+        let done = conductor.await_all(WIRE_TIMEOUT)?;
+        if step == Command::Publish {
+            banner::report_store(&prepared, &done);
+        }
     }
     if let Some(path) = &loaded.config.ready_file {
         let text = banner::ready_text(&loaded, &prepared);

@@ -68,8 +68,11 @@ pub async fn serve(session: Session, conn: Conn) {
     let replies = Replies::new(session.settings.requests_in_flight_max);
     let writing = {
         let (replies, metrics) = (replies.clone(), session.metrics());
-        let sent = move |bytes: usize| metrics.requests.outbound.add(bytes as u64);
-        write_replies(replies, output, sent)
+        let sent = move |bytes: usize, took_ns: u64| {
+            metrics.requests.outbound.add(bytes as u64);
+            metrics.stages.reply.record(took_ns);
+        };
+        write_replies(replies, output, session.router.env.clock(), sent)
     };
     let (finished, writer_finished) = flume::bounded::<WriteEnd>(1);
     session.router.env.spawn("connection writer", async move {
@@ -110,10 +113,13 @@ async fn read_requests(session: &Session, inbound: &mut Inbound, replies: &Repli
         if session.stopping() {
             return End::Stopping;
         }
+        let clock = session.router.env.clock();
+        let announced_ns = clock.now_ns();
         let (frame, units) = match read_body(session, inbound, length).await {
             Ok(read) => read,
             Err(end) => return end,
         };
+        session.metrics().stages.read.record(clock.now_ns() - announced_ns);
         session.metrics().requests.inbound.add((PREFIX_BYTES + length) as u64);
         match start(session, frame).await {
             Some(reply) => replies.push(reply, units),
@@ -152,11 +158,13 @@ async fn read_body(
     length: usize,
 ) -> Result<(Bytes, Units), End> {
     let small = length.min(FRAME_SMALL_BYTES_MAX);
+    let clock = session.router.env.clock();
+    let asked_ns = clock.now_ns();
     let units = session.small_requests.take(small.max(REQUEST_UNITS_MIN_BYTES)).await;
+    session.metrics().stages.admission.record(clock.now_ns() - asked_ns);
     if inbound.buffer.len() >= length {
         return Ok((inbound.buffer.split_to(length).freeze(), units));
     }
-    let clock = session.router.env.clock();
     let seconds = (length / BODY_BYTES_PER_S_MIN) as u64;
     let allowed = session.settings.body_deadline.min(Duration::from_secs(seconds + 1));
     let allowed = allowed.max(Duration::from_secs(5).min(session.settings.body_deadline));
@@ -194,7 +202,16 @@ async fn start(session: &Session, frame: Bytes) -> Option<Reply> {
         };
     }
     match request::decode(&header, &body) {
-        Ok(decoded) => session.start(header, decoded).await,
+        Ok(decoded) => {
+            let timed = !matches!(header.api_key, versions::PRODUCE | versions::FETCH);
+            let clock = session.router.env.clock();
+            let received_ns = clock.now_ns();
+            let reply = session.start(header, decoded).await;
+            if timed {
+                session.metrics().requests.other.record(clock.now_ns() - received_ns);
+            }
+            reply
+        }
         Err(error) => {
             tracing::debug!(api = versions::name(header.api_key), version = header.api_version,
                 %error, "a request does not decode");

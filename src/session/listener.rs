@@ -73,7 +73,7 @@ pub async fn accept(session: Session, mut listener: Listener, limits: Connection
         let connections = &metrics.connections;
         let address = conn.peer().ip();
         if open.total.get() >= limits.total_max {
-            connections.refused_total_limit.inc();
+            connections.refused_process_limit.inc();
             continue;
         }
         let of_address = open.by_address.borrow().get(&address).copied().unwrap_or(0);

@@ -6,6 +6,7 @@
 //! Lives on one core, between the two tasks of one connection.
 
 use super::admission::Units;
+use crate::env::Clock;
 use crate::env::net::WriteHalf;
 use crate::limits::{REPLY_COALESCE_BYTES, WRITE_STALL_MAX};
 use bytes::{Bytes, BytesMut};
@@ -191,11 +192,12 @@ impl Gathered {
 }
 
 /// Writes the replies of one connection in order until there are no more, or the peer stops reading.
-/// `sent` is told the bytes of each write.
+/// `sent` is told the bytes of each write and the nanoseconds it took.
 pub async fn write_replies(
     replies: Replies,
     mut output: WriteHalf,
-    sent: impl Fn(usize),
+    clock: Clock,
+    sent: impl Fn(usize, u64),
 ) -> WriteEnd {
     let mut held: Option<Queued> = None;
     loop {
@@ -212,8 +214,9 @@ pub async fn write_replies(
         held = gather_ready(&replies, &mut gathered, &mut requests).await;
         let piece = gathered.contiguous();
         if !piece.is_empty() {
+            let ready_ns = clock.now_ns();
             match output.write_all(&[&piece], WRITE_STALL_MAX).await {
-                Ok(()) => sent(piece.len()),
+                Ok(()) => sent(piece.len(), clock.now_ns() - ready_ns),
                 Err(error) => {
                     replies.give_up();
                     let slow = error.kind() == std::io::ErrorKind::TimedOut;

@@ -25,13 +25,13 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
     (
         "session",
         &[
-            "base", "limits", "metrics", "env", "journal", "shard", "router", "wire",
+            "base", "limits", "config", "metrics", "env", "journal", "shard", "router", "wire",
         ],
     ),
     (
         "admin",
         &[
-            "base", "limits", "config", "env", "wire", "journal", "check",
+            "base", "limits", "config", "env", "wire", "journal", "check", "metrics",
         ],
     ),
 ];

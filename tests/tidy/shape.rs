@@ -13,7 +13,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 const LINE_CHARS_MAX: usize = 100;
 /// Files in a folder of `src`.
 const FOLDER_FILES_MAX: usize = 12;
-/// Folders below `src` that a file may lie in.
+/// Folders below `src` that a file may lie in; one that holds only a file's `tests.rs` is no level.
 const FOLDER_DEPTH_MAX: usize = 2;
 
 /// Lines of a file that are not test code.
@@ -169,13 +169,15 @@ fn crowded_folders(paths: &[&str]) -> Vec<Violation> {
 }
 
 fn deep_files(paths: &[&str]) -> Vec<Violation> {
-    let below = |path: &str| {
-        path.strip_prefix("src/")
+    let folders = |path: &str| {
+        let levels = path
+            .strip_prefix("src/")
             .unwrap_or(path)
             .matches('/')
-            .count()
+            .count();
+        levels - usize::from(path.ends_with("/tests.rs"))
     };
-    let deep = paths.iter().filter(|path| below(path) > FOLDER_DEPTH_MAX);
+    let deep = paths.iter().filter(|path| folders(path) > FOLDER_DEPTH_MAX);
     let what = format!("more than {FOLDER_DEPTH_MAX} folders deep");
     deep.map(|path| Violation::new(path, 0, what.clone()))
         .collect()

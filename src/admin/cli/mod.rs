@@ -126,16 +126,13 @@ pub enum TopicVerb {
         #[command(flatten)]
         common: TopicCommon,
     },
-    /// Change settings or add partitions
+    /// Add partitions
     Alter {
         /// Its name
         name: String,
         /// Grow to so many partitions
         #[arg(long, short, value_name = "N")]
-        partitions: Option<i32>,
-        /// A setting; K= without a value goes back to the default
-        #[arg(long = "config", short, value_name = "K=V")]
-        configs: Vec<String>,
+        partitions: i32,
         /// What is common to the verbs.
         #[command(flatten)]
         common: TopicCommon,
@@ -192,8 +189,10 @@ pub enum AcksArg {
 
 /// `produce`.
 #[derive(Args, Debug)]
-#[command(after_help = "Every line is a record. An empty line is a record with an empty value; a \
-                        null value (a tombstone) can be written with --json.")]
+#[command(
+    after_help = "Every line is a record. An empty line is a record with an empty value; a \
+                        null value (a tombstone) can be written with --json."
+)]
 pub struct ProduceArgs {
     /// The topic
     pub topic: String,
@@ -207,7 +206,12 @@ pub struct ProduceArgs {
     #[arg(long, short, value_name = "KEY", conflicts_with = "json")]
     pub key: Option<String>,
     /// Header of every record; may be given more than once
-    #[arg(long = "header", short = 'H', value_name = "K=V", conflicts_with = "json")]
+    #[arg(
+        long = "header",
+        short = 'H',
+        value_name = "K=V",
+        conflicts_with = "json"
+    )]
     pub headers: Vec<String>,
     /// Partition of every record [default: by key, else spread]
     #[arg(long, short, value_name = "N")]
@@ -240,18 +244,25 @@ pub struct ProduceArgs {
 
 /// `consume`.
 #[derive(Args, Debug)]
-#[command(after_help = "OFFSET is a number; -N means N before the end. TIME is milliseconds since \
+#[command(
+    after_help = "OFFSET is a number; -N means N before the end. TIME is milliseconds since \
     1970, a date such as 2026-11-30 or 2026-11-30T19:30:00Z, or an age such as -90s, -15m, -2h, \
     -7d.\n\
     Format: %k key, %v value, %h headers, %o offset, %p partition, %T timestamp in ms, %t topic, \
     %K %V lengths, %% percent; \\n \\t \\0 \\xNN. Modifiers: %v{hex}, %v{base64}, %k{json}, \
-    %T{iso}.")]
+    %T{iso}."
+)]
 pub struct ConsumeArgs {
     /// The topic
     pub topic: String,
     /// Where to begin: beginning, end, OFFSET or @TIME
-    #[arg(long, short = 'o', value_name = "WHERE", default_value = "beginning",
-          allow_hyphen_values = true)]
+    #[arg(
+        long,
+        short = 'o',
+        value_name = "WHERE",
+        default_value = "beginning",
+        allow_hyphen_values = true
+    )]
     pub from: String,
     /// Where to stop, not included: end (as it is now), OFFSET or @TIME
     #[arg(long, short, value_name = "WHERE", allow_hyphen_values = true)]
@@ -283,7 +294,12 @@ pub struct ConsumeArgs {
 #[derive(Args, Debug)]
 pub struct DumpArgs {
     /// HTTP address of the broker
-    #[arg(long, value_name = "ADDR", env = "PENSTOCK_HTTP", default_value = "127.0.0.1:9080")]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "PENSTOCK_HTTP",
+        default_value = "127.0.0.1:9080"
+    )]
     pub http: String,
     /// Instead, print what happened between two dumps that were saved to files
     #[arg(long, num_args = 2, value_names = ["EARLIER", "LATER"])]

@@ -1,7 +1,7 @@
 //! Reserving an address, listening on it, and stopping.
 //!
-//! The address is taken before recovery, on any thread, so that a second broker is refused before it
-//! has done anything; clients are let in when the core calls [`BoundSocket::listen`].
+//! The address is taken before recovery, on any thread, so that a second broker is refused before
+//! it has done anything; clients are let in when the core calls [`BoundSocket::listen`].
 
 use super::conn::Conn;
 use crate::env::error::{at, from_glommio};
@@ -20,8 +20,8 @@ pub struct BoundSocket {
     address: SocketAddr,
 }
 
-/// Takes `address` ("host:port", "[::1]:9092"; port 0 takes a free one) for this process alone. Names
-/// are resolved, so never call it on an executor.
+/// Takes `address` ("host:port", "[::1]:9092"; port 0 takes a free one) for this process alone.
+/// Names are resolved, so never call it on an executor.
 ///
 /// # Errors
 /// `AddrInUse` if anyone listens there, `InvalidInput` if it is no address.

@@ -5,8 +5,8 @@
 //! executor's two blocking threads.
 //!
 //! Invariant: no file is opened on the ring before its first block was really written. glommio asks
-//! whether a device can be polled by reading one block of the first file it opens there; an empty or
-//! unwritten file answers yes on any device, and later reads fail with `EOPNOTSUPP`.
+//! whether a device can be polled by reading one block of the first file it opens there; an empty
+//! or unwritten file answers yes on any device, and later reads fail with `EOPNOTSUPP`.
 
 use super::spawn_blocking;
 use crate::env::buffer::{Buffer, SharedBuffer};
@@ -67,7 +67,7 @@ impl RealDisk {
             let written = slice.len() as u64;
             file.write_all_at(slice, position).await?;
             position += written;
-            glommio::timer::Timer::new(super::YIELD_SLEEP).await;
+            super::yield_now().await;
         }
         file.sync_data().await
     }
@@ -131,7 +131,7 @@ impl RealDisk {
     }
 }
 
-fn list_files(path: &Path) -> io::Result<Vec<DirEntry>> {
+pub(in crate::env) fn list_files(path: &Path) -> io::Result<Vec<DirEntry>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -213,7 +213,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-fn free_bytes(path: &Path) -> io::Result<u64> {
+/// Bytes free for us on the file system of `path`. Blocks.
+pub(in crate::env) fn free_bytes(path: &Path) -> io::Result<u64> {
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
     let mut facts = std::mem::MaybeUninit::<libc::statvfs>::uninit();

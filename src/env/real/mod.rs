@@ -1,8 +1,8 @@
 //! The real side: glommio and the kernel. One executor thread per core.
 //!
-//! What bites in glommio 0.9.0 is met here, each trap with a comment and a test: a spawned task that
-//! is polled inside `spawn`, panics that hang or abort, the executor that parks although work is
-//! ready, the ring flags that halve TCP throughput, the IOPOLL misdetection.
+//! What bites in glommio 0.9.0 is met here, each trap with a comment and a test: a spawned task
+//! that is polled inside `spawn`, panics that hang or abort, the executor that parks although work
+//! is ready, the ring flags that halve TCP throughput, the IOPOLL misdetection.
 
 pub mod disk;
 pub mod executor;
@@ -37,30 +37,26 @@ impl RealEnv {
     pub(super) fn random_u64(&self) -> u64 {
         self.random.borrow_mut().u64(..)
     }
+}
 
-    /// `spawn_local` would poll the task at once, inside the caller; `spawn_local_into` only
-    /// schedules it. A panic that left a task would end the executor (or abort), with the sockets
-    /// of its other tasks left open: the process ends here instead.
-    #[expect(
-        clippy::unused_self,
-        reason = "the environment of an executor is the right to spawn"
-    )]
-    pub(super) fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + 'static) {
-        let guarded = async move {
-            if let Err(panic) = AssertUnwindSafe(future).catch_unwind().await {
-                process::exit_for_panic(name, &*panic);
-            }
-        };
-        let queue = glommio::executor().current_task_queue();
-        glommio::spawn_local_into(guarded, queue)
-            .expect("the queue of the running task exists")
-            .detach();
-    }
+/// `spawn_local` would poll the task at once, inside the caller; `spawn_local_into` only schedules
+/// it. A panic that left a task would end the executor (or abort), with the sockets of its other
+/// tasks left open: the process ends here instead.
+pub(super) fn spawn(name: &'static str, future: impl Future<Output = ()> + 'static) {
+    let guarded = async move {
+        if let Err(panic) = AssertUnwindSafe(future).catch_unwind().await {
+            process::exit_for_panic(name, &*panic);
+        }
+    };
+    let queue = glommio::executor().current_task_queue();
+    glommio::spawn_local_into(guarded, queue)
+        .expect("the queue of the running task exists")
+        .detach();
+}
 
-    #[expect(clippy::unused_self, reason = "as for spawn")]
-    pub(super) async fn yield_now(&self) {
-        glommio::timer::Timer::new(YIELD_SLEEP).await;
-    }
+/// Lets the reactor and everything ready go first.
+pub(super) async fn yield_now() {
+    glommio::timer::Timer::new(YIELD_SLEEP).await;
 }
 
 /// Runs `work` on the executor's pool of blocking threads. A panic on such a thread would hang the

@@ -1,5 +1,5 @@
-//! What the host must have, asked before anything is made or started, so that a missing thing is one
-//! sentence with its cure and exit code 3 instead of a panic inside glommio.
+//! What the host must have, asked before anything is made or started, so that a missing thing is
+//! one sentence with its cure and exit code 3 instead of a panic inside glommio.
 
 use crate::env::process;
 use crate::limits::{BLOCK_ALIGN, LOCKED_MEMORY_BYTES_MIN};
@@ -121,7 +121,8 @@ struct KernelFacts {
 impl KernelFacts {
     fn ask() -> KernelFacts {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let status = read("/proc/self/status");
+        // A filter belongs to a thread; the one that was just refused is this one.
+        let status = read("/proc/thread-self/status");
         let mode = status
             .lines()
             .find_map(|line| line.strip_prefix("Seccomp:"));
@@ -138,7 +139,8 @@ impl KernelFacts {
     }
 }
 
-/// Whether io_uring can be used and enough memory can be locked for it. Call [`raise_limits`] first.
+/// Whether io_uring can be used and enough memory can be locked for it. Call [`raise_limits`]
+/// first.
 ///
 /// # Errors
 /// The one thing that stands in the way.
@@ -360,122 +362,4 @@ fn file_system(directory: &Path) -> (String, bool) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn facts(release: &str, disabled: Option<u8>, root: bool, seccomp: bool) -> KernelFacts {
-        KernelFacts {
-            release: release.to_owned(),
-            io_uring_disabled: disabled,
-            root,
-            seccomp,
-        }
-    }
-
-    fn text(number: i32, facts: KernelFacts) -> String {
-        diagnose(io::Error::from_raw_os_error(number), facts).to_string()
-    }
-
-    /// Goal: each cause is told apart and its text has the cure. Method: the kernel's answers.
-    #[test]
-    fn each_cause_is_named() {
-        let cases = [
-            (
-                libc::ENOSYS,
-                facts("5.4.0-150", None, true, false),
-                "too old: Linux 5.4.0-150",
-            ),
-            (libc::ENOSYS, facts("4.4.0", None, true, false), "too old"),
-            (libc::ENOSYS, facts("6.1.0", None, true, false), "gVisor"),
-            (libc::ENOSYS, facts("6.1.0", None, true, true), "seccomp"),
-            (
-                libc::EPERM,
-                facts("6.18.4", Some(2), true, true),
-                "io_uring_disabled = 2",
-            ),
-            (
-                libc::EPERM,
-                facts("6.18.4", Some(1), false, true),
-                "io_uring_disabled = 1",
-            ),
-            (
-                libc::EPERM,
-                facts("6.18.4", Some(1), true, true),
-                "--security-opt",
-            ),
-            (
-                libc::EPERM,
-                facts("6.18.4", Some(0), true, true),
-                "io_uring_setup",
-            ),
-            (
-                libc::EPERM,
-                facts("6.18.4", None, false, false),
-                "security module",
-            ),
-            (
-                libc::ENOMEM,
-                facts("6.18.4", Some(0), false, false),
-                "LimitMEMLOCK",
-            ),
-            (
-                libc::EMFILE,
-                facts("6.18.4", Some(0), false, false),
-                "os error 24",
-            ),
-        ];
-        for (number, facts, words) in cases {
-            let release = facts.release.clone();
-            let text = text(number, facts);
-            assert!(text.contains(words), "{number} on {release}: {text}");
-        }
-    }
-
-    /// Goal: releases of all kinds are read. Method: recorded ones.
-    #[test]
-    fn releases_are_parsed() {
-        assert_eq!(parse_release("6.18.44-fc"), Some((6, 18)));
-        assert_eq!(parse_release("5.10"), Some((5, 10)));
-        assert_eq!(
-            parse_release("5.15.153.1-microsoft-standard-WSL2"),
-            Some((5, 15))
-        );
-        assert_eq!(parse_release(""), None);
-    }
-
-    /// Goal: this host, on which the tests of executors run, passes, and limits end at the hard ones.
-    /// Method: ask.
-    #[test]
-    fn this_host_passes() {
-        let limits = raise_limits();
-        assert_eq!(
-            limit(libc::RLIMIT_NOFILE),
-            Some((limits.open_files, limits.open_files))
-        );
-        check_io_uring().expect("io_uring");
-    }
-
-    /// Goal: direct I/O is tried where the data will be, also when the folder is not there yet, and
-    /// leaves nothing. Method: a folder beside the build.
-    #[test]
-    fn direct_io_leaves_nothing() {
-        let target = concat!(env!("CARGO_MANIFEST_DIR"), "/target");
-        let directory = tempfile::tempdir_in(target).expect("temporary directory");
-        let data = directory.path().join("not").join("yet");
-        let file_system = check_direct_io(&data).expect("direct I/O");
-        assert!(!file_system.volatile, "{file_system:?}");
-        assert_eq!(
-            std::fs::read_dir(directory.path()).expect("listed").count(),
-            0
-        );
-    }
-
-    /// Goal: a file system without direct I/O is refused by name. Method: procfs has none, and takes
-    /// no files at all.
-    #[test]
-    fn no_direct_io_is_named() {
-        let problem = check_direct_io(Path::new("/proc/self")).expect_err("no such thing");
-        let text = problem.to_string();
-        assert!(text.contains("/proc") && text.contains("ext4"), "{text}");
-    }
-}
+mod tests;

@@ -231,7 +231,13 @@ impl Walk {
             return Ok(None);
         }
         let present = |number: u64| self.present.contains(&number);
-        self.scanner.identity(segment, &present).await
+        let identity = self.scanner.identity(segment, &present).await?;
+        let mark = identity.and_then(|identity| identity.mark);
+        if mark.zip(self.journal).is_some_and(|(mark, journal)| mark.journal != journal) {
+            let path = self.scanner.path(segment);
+            return Err(JournalError::foreign(&path, "it belongs to another store"));
+        }
+        Ok(identity)
     }
 
     /// A mark that is whole must name this journal.

@@ -54,7 +54,8 @@ pub(super) fn answer(header: &RequestHeader, body: &Bytes) -> Option<Bytes> {
     match header.api_key {
         8 | 9 | 15 | 42 | 69 | 77 | 89 | 90 => groups(header, body),
         24 | 27 | 28 | 65 => transactions(header, body),
-        21 | 23 | 34 | 35 | 43 | 61 | 75 => partitions(header, body),
+        21 | 23 | 61 | 75 => partitions(header, body),
+        34 | 35 | 43 => replicas(header, body),
         30 | 31 | 33 | 44 | 49 | 51 => resources(header, body),
         83..=87 => share_state(header, body),
         _ => None,
@@ -200,6 +201,27 @@ fn partitions(header: &RequestHeader, body: &Bytes) -> Option<Bytes> {
                     }),
             }
         ),
+        61 => {
+            list!(header body DescribeProducersRequest.topics => DescribeProducersResponse.topics,
+            |topic| describe_producers_response::TopicResponse {
+                name: topic.name,
+                partitions: nested!(topic.partition_indexes, |index|
+                    describe_producers_response::PartitionResponse {
+                        partition_index: index, error_code: CODE
+                    }),
+            })
+        }
+        _ => list!(header body
+            DescribeTopicPartitionsRequest.topics => DescribeTopicPartitionsResponse.topics,
+            |topic| describe_topic_partitions_response::DescribeTopicPartitionsResponseTopic {
+                name: Some(topic.name), error_code: CODE,
+            }
+        ),
+    }
+}
+
+fn replicas(header: &RequestHeader, body: &Bytes) -> Option<Bytes> {
+    match header.api_key {
         34 => {
             let asked: kafka_wire::AlterReplicaLogDirsRequest = request(header, body)?;
             let topics = asked.dirs.into_iter().flat_map(|dir| dir.topics);
@@ -227,7 +249,7 @@ fn partitions(header: &RequestHeader, body: &Bytes) -> Option<Bytes> {
             });
             frame(header, &answer)
         }
-        43 => {
+        _ => {
             let asked: kafka_wire::ElectLeadersRequest = request(header, body)?;
             let answer = filled!(kafka_wire::ElectLeadersResponse {
                 replica_election_results: nested!(
@@ -245,22 +267,6 @@ fn partitions(header: &RequestHeader, body: &Bytes) -> Option<Bytes> {
             });
             frame(header, &answer)
         }
-        61 => {
-            list!(header body DescribeProducersRequest.topics => DescribeProducersResponse.topics,
-            |topic| describe_producers_response::TopicResponse {
-                name: topic.name,
-                partitions: nested!(topic.partition_indexes, |index|
-                    describe_producers_response::PartitionResponse {
-                        partition_index: index, error_code: CODE
-                    }),
-            })
-        }
-        _ => list!(header body
-            DescribeTopicPartitionsRequest.topics => DescribeTopicPartitionsResponse.topics,
-            |topic| describe_topic_partitions_response::DescribeTopicPartitionsResponseTopic {
-                name: Some(topic.name), error_code: CODE,
-            }
-        ),
     }
 }
 

@@ -1,0 +1,10 @@
+//! What client verbs use: plain blocking sockets, standard streams and files. No io_uring, so they
+//! work where it is forbidden. Never on an executor.
+
+mod files;
+mod output;
+mod stream;
+
+pub use files::{FileReader, Input, list_files, read_file, write_file};
+pub use output::{Output, terminal_size, warn};
+pub use stream::{BlockingStream, resolve};
