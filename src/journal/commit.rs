@@ -673,6 +673,10 @@ fn finish_write(core: &Rc<Core>, written: Written) {
         };
         core.apply_block(&block);
     }
+    if !core.segments.borrow().has_next() {
+        // The mark of the active segment may just have become durable.
+        segment::keep_house(core);
+    }
     core.blocked.set(false);
     core.note_staged(&core.planner.borrow());
 }

@@ -18,7 +18,7 @@ use crate::journal::{EntryView, Extent, JournalConfig, JournalError, StateMachin
 use crate::limits::{RECOVERY_REPORTS_MAX, SCAN_BYTES};
 use crate::metrics::JournalMetrics;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -48,6 +48,8 @@ struct Opening {
     torn_checkpoints: Vec<u64>,
     /// Newest checkpoint that the replayed part of the journal names.
     named_checkpoint: u64,
+    /// Replayed blocks that no later block vouches for.
+    unvouched: VecDeque<Scanned>,
 }
 
 /// See [`crate::journal::Journal::open`].
@@ -71,6 +73,7 @@ pub(in crate::journal) async fn open(
         },
         torn_checkpoints: Vec::new(),
         named_checkpoint: 0,
+        unvouched: VecDeque::new(),
         env,
         config,
         machine,
@@ -373,10 +376,16 @@ impl Opening {
     async fn replay(&mut self, walk: &mut Walk) -> Result<Option<Cut>, JournalError> {
         loop {
             match walk.step().await? {
-                Step::Block(block) => self.apply(&block, false)?,
+                Step::Block(block) => {
+                    self.apply(&block, false)?;
+                    let vouched = block.header.durable;
+                    self.unvouched.retain(|earlier| earlier.header.sequence > vouched);
+                    self.unvouched.push_back(block);
+                }
                 Step::Damaged(block) => self.apply(&block, true)?,
                 Step::Lost(lost) => self.lose(&lost, walk),
                 Step::End(reason) => {
+                    self.check_end(walk)?;
                     let place = walk.cursor.place;
                     return Ok(reason.zip(place).map(|(reason, place)| Cut {
                         file: self.path(place.segment),
@@ -387,6 +396,19 @@ impl Opening {
                 }
             }
         }
+    }
+
+    /// A segment is named only once the one before it is begun for good (`segment`), so at most one
+    /// segment lies behind the end. With more, the first of them is wiped.
+    fn check_end(&self, walk: &Walk) -> Result<(), JournalError> {
+        let (end, _) = walk.place();
+        let behind = self.inventory.segments.range(end + 1..);
+        if behind.count() <= 1 {
+            return Ok(());
+        }
+        let position = walk.scanner.position(end + 1, 0);
+        let what = "it has no first block, but the segment after it was made ready";
+        Err(JournalError::corrupt(&self.path(end + 1), position, what))
     }
 
     /// Applies the entries of a block; of a rotten one, those that are whole.
@@ -584,6 +606,7 @@ impl Opening {
         }
         let active = walk.cursor.place.map_or(0, |place| place.segment);
         let file = self.open_for_writing(active).await?;
+        self.rewrite_unvouched().await?;
         let later: Vec<u64> = self
             .inventory
             .segments
@@ -644,6 +667,34 @@ impl Opening {
             durable_end: self.last_end,
             counters: Rc::clone(&self.counters),
         }))
+    }
+
+    /// Writes the blocks that nothing vouches for once more, and flushes.
+    ///
+    /// A flush that failed before this start has left blocks that can be read and that no later
+    /// flush makes durable (it answers that all is well): only a new write does.
+    async fn rewrite_unvouched(&mut self) -> Result<(), JournalError> {
+        let blocks = std::mem::take(&mut self.unvouched);
+        let planted = |bug| self.env.planted(bug);
+        if planted(Bug::FailedFlushTrusted) || planted(Bug::RecoveryNotFlushed) {
+            return Ok(());
+        }
+        let Some(first) = blocks.front() else {
+            return Ok(());
+        };
+        let mut segment = first.segment;
+        let mut file = self.open_for_writing(segment).await?;
+        for block in blocks {
+            if block.segment != segment {
+                file.sync_data().await?;
+                segment = block.segment;
+                file = self.open_for_writing(segment).await?;
+            }
+            let offset = block.header.position.0 - segment * self.config.segment_bytes;
+            file.write_all_at(block.bytes, offset).await?;
+        }
+        file.sync_data().await?;
+        Ok(())
     }
 
     async fn open_for_writing(&self, segment: u64) -> Result<File, JournalError> {
