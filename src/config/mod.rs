@@ -296,9 +296,7 @@ fn cpus(config: &Config, host: &HostFacts) -> Result<Vec<usize>, ConfigError> {
             .take(crate::limits::CORES_MAX)
             .collect()),
         // More cores than CPUs share them in turn: slower, but a store can be opened anywhere.
-        Cores::Count(count) => {
-            Ok(allowed.iter().copied().cycle().take(*count).collect())
-        }
+        Cores::Count(count) => Ok(allowed.iter().copied().cycle().take(*count).collect()),
         Cores::List(list) => match list.iter().find(|cpu| !allowed.contains(cpu)) {
             Some(cpu) => conflict(format!(
                 "cores names CPU {cpu}, but this process may run on {} only: choose among those, \

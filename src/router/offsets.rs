@@ -87,7 +87,9 @@ impl Router {
     }
 
     async fn offset_of(&self, part: &OffsetPart) -> OffsetAnswer {
-        let shard = self.locate(&part.key).map_err(|_| FetchError::UnknownPartition)?;
+        let shard = self
+            .locate(&part.key)
+            .map_err(|_| FetchError::UnknownPartition)?;
         if !self.knows(&part.key) {
             return Err(FetchError::UnknownPartition);
         }

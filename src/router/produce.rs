@@ -91,7 +91,10 @@ impl Router {
 impl Staged {
     fn note(&mut self, shard: &Shard, result: &Result<Appended, AppendError>) {
         let Ok(appended) = result else { return };
-        let known = self.tickets.iter_mut().find(|(known, _)| known.id() == shard.id());
+        let known = self
+            .tickets
+            .iter_mut()
+            .find(|(known, _)| known.id() == shard.id());
         match known {
             Some((_, ticket)) => *ticket = (*ticket).max(appended.ticket),
             None => self.tickets.push((shard.clone(), appended.ticket)),

@@ -86,7 +86,9 @@ pub async fn live(core: Core, seat: CoreSeat) {
             shards
         }
         Err(error) => {
-            let _ = seat.report.send(CoreReport::Failed(StartError::from_journal(error)));
+            let _ = seat
+                .report
+                .send(CoreReport::Failed(StartError::from_journal(error)));
             return;
         }
     };
@@ -165,7 +167,12 @@ async fn open_shards(
     Ok((shards, reports))
 }
 
-fn journal_config(core: &Core, seat: &CoreSeat, shard: ShardId, shards_here: usize) -> JournalConfig {
+fn journal_config(
+    core: &Core,
+    seat: &CoreSeat,
+    shard: ShardId,
+    shards_here: usize,
+) -> JournalConfig {
     let config = &seat.loaded.config;
     let env = core.env.clone();
     JournalConfig {
@@ -196,9 +203,17 @@ fn journal_config(core: &Core, seat: &CoreSeat, shard: ShardId, shards_here: usi
 
 fn wire(core: &Core, seat: &CoreSeat, router: &Router, session: &Session, shards: &[Shard]) {
     let env = &core.env;
-    env.spawn("lane", router.clone().serve_lane(seat.lane_ends[core.index].clone()));
+    env.spawn(
+        "lane",
+        router
+            .clone()
+            .serve_lane(seat.lane_ends[core.index].clone()),
+    );
     if core.index == 0 {
-        env.spawn("control", router.clone().serve_control(seat.control_end.clone()));
+        env.spawn(
+            "control",
+            router.clone().serve_control(seat.control_end.clone()),
+        );
     }
     for shard in shards {
         env.spawn("housekeeping", shard.clone().keep_house());
@@ -251,12 +266,16 @@ fn listen(
             rate_max: u64::from(config.accept_rate_max),
         };
         stops.push(listener.stopper());
-        core.env.spawn("listener", accept(session.clone(), listener, limits));
+        core.env
+            .spawn("listener", accept(session.clone(), listener, limits));
     }
     if let Some(socket) = seat.sockets.take_http(core.index) {
         let listener = socket.listen(LISTEN_BACKLOG)?;
         stops.push(listener.stopper());
-        core.env.spawn("http", http::accept(session.clone(), listener, seat.loaded.memory));
+        core.env.spawn(
+            "http",
+            http::accept(session.clone(), listener, seat.loaded.memory),
+        );
     }
     Ok(stops)
 }

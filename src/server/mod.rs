@@ -130,8 +130,9 @@ fn stop(conductor: Conductor) -> Result<(), StartError> {
 fn start_cores(loaded: &Loaded, prepared: &Prepared) -> Result<Conductor, StartError> {
     let count = loaded.cpus.len();
     let lane_depth = loaded.config.lane_depth as usize;
-    let (lanes, lane_ends): (Vec<_>, Vec<_>) =
-        (0..count).map(|_| flume::bounded::<LaneRequest>(lane_depth)).unzip();
+    let (lanes, lane_ends): (Vec<_>, Vec<_>) = (0..count)
+        .map(|_| flume::bounded::<LaneRequest>(lane_depth))
+        .unzip();
     let (control, control_end) = flume::bounded::<ControlRequest>(lane_depth);
     let (commands, command_ends): (Vec<_>, Vec<_>) =
         (0..count).map(|_| flume::bounded::<Command>(4)).unzip();
@@ -155,5 +156,9 @@ fn start_cores(loaded: &Loaded, prepared: &Prepared) -> Result<Conductor, StartE
     };
     let cores = run_cores(&settings, move |core| core::live(core, seat))
         .map_err(|error| StartError::Host(error.to_string()))?;
-    Ok(Conductor { commands, reports, cores })
+    Ok(Conductor {
+        commands,
+        reports,
+        cores,
+    })
 }

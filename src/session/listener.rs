@@ -39,7 +39,9 @@ impl Open {
     fn leave(&self, address: IpAddr) {
         self.total.set(self.total.get() - 1);
         let mut by_address = self.by_address.borrow_mut();
-        let count = by_address.get_mut(&address).expect("a connection that leaves had entered");
+        let count = by_address
+            .get_mut(&address)
+            .expect("a connection that leaves had entered");
         *count -= 1;
         if *count == 0 {
             by_address.remove(&address);

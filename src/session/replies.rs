@@ -103,10 +103,16 @@ impl Replies {
     /// Adds the reply to the next request, and the memory the request itself holds.
     pub fn push(&self, reply: Reply, request: Units) {
         let shared = &self.shared;
-        assert!(shared.in_flight.get() < shared.in_flight_max, "`room` was awaited");
+        assert!(
+            shared.in_flight.get() < shared.in_flight_max,
+            "`room` was awaited"
+        );
         assert!(!shared.ended.get(), "no request follows the end");
         shared.in_flight.set(shared.in_flight.get() + 1);
-        shared.queue.borrow_mut().push_back(Queued { reply, _request: request });
+        shared.queue.borrow_mut().push_back(Queued {
+            reply,
+            _request: request,
+        });
         wake(&shared.writer);
     }
 
@@ -133,7 +139,9 @@ impl Replies {
     }
 
     fn written(&self, count: usize) {
-        self.shared.in_flight.set(self.shared.in_flight.get() - count);
+        self.shared
+            .in_flight
+            .set(self.shared.in_flight.get() - count);
         wake(&self.shared.reader);
     }
 
@@ -220,7 +228,11 @@ pub async fn write_replies(
                 Err(error) => {
                     replies.give_up();
                     let slow = error.kind() == std::io::ErrorKind::TimedOut;
-                    return if slow { WriteEnd::SlowReader } else { WriteEnd::Gone };
+                    return if slow {
+                        WriteEnd::SlowReader
+                    } else {
+                        WriteEnd::Gone
+                    };
                 }
             }
         }

@@ -34,7 +34,9 @@ impl Parked {
 
     /// Waits until a partition this fetch is parked on has something new.
     pub fn woken(self: &Rc<Self>) -> Woken {
-        Woken { parked: Rc::clone(self) }
+        Woken {
+            parked: Rc::clone(self),
+        }
     }
 }
 
@@ -66,7 +68,10 @@ pub struct ParkedList {
 
 impl Default for ParkedList {
     fn default() -> Self {
-        Self { list: Vec::new(), sweep_at: SWEEP_AT_FIRST }
+        Self {
+            list: Vec::new(),
+            sweep_at: SWEEP_AT_FIRST,
+        }
     }
 }
 

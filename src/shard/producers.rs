@@ -120,10 +120,13 @@ impl Producers {
         if !self.windows.contains_key(&stamp.producer) {
             self.make_room();
         }
-        let window = self.windows.entry(stamp.producer).or_insert_with(|| ProducerWindow {
-            epoch: stamp.epoch,
-            batches: VecDeque::with_capacity(PRODUCER_WINDOW),
-        });
+        let window = self
+            .windows
+            .entry(stamp.producer)
+            .or_insert_with(|| ProducerWindow {
+                epoch: stamp.epoch,
+                batches: VecDeque::with_capacity(PRODUCER_WINDOW),
+            });
         if window.epoch != stamp.epoch {
             window.epoch = stamp.epoch;
             window.batches.clear();
@@ -141,7 +144,10 @@ impl Producers {
 
     /// Puts back a window from a checkpoint.
     pub fn restore(&mut self, producer: ProducerId, window: ProducerWindow) {
-        assert!(window.batches.len() <= PRODUCER_WINDOW, "a window holds five batches");
+        assert!(
+            window.batches.len() <= PRODUCER_WINDOW,
+            "a window holds five batches"
+        );
         self.windows.insert(producer, window);
     }
 
@@ -172,7 +178,10 @@ impl Producers {
             .windows
             .iter()
             .map(|(producer, window)| {
-                let last = window.batches.back().map_or(Offset(-1), |batch| batch.base_offset);
+                let last = window
+                    .batches
+                    .back()
+                    .map_or(Offset(-1), |batch| batch.base_offset);
                 (last, *producer)
             })
             .collect();
@@ -203,7 +212,12 @@ mod tests {
     use super::*;
 
     fn stamp(epoch: i16, first_sequence: i32, record_count: i32) -> BatchStamp {
-        BatchStamp { producer: ProducerId(7), epoch, first_sequence, record_count }
+        BatchStamp {
+            producer: ProducerId(7),
+            epoch,
+            first_sequence,
+            record_count,
+        }
     }
 
     fn filled(count: i32) -> Producers {
@@ -229,7 +243,10 @@ mod tests {
         }
         assert_eq!(
             producers.judge(&stamp(0, 30, 10)),
-            Err(SequenceError::OutOfOrder { expected: 90, found: 30 })
+            Err(SequenceError::OutOfOrder {
+                expected: 90,
+                found: 30
+            })
         );
     }
 
@@ -239,12 +256,18 @@ mod tests {
         let mut producers = filled(2);
         assert_eq!(
             producers.judge(&stamp(0, 21, 1)),
-            Err(SequenceError::OutOfOrder { expected: 20, found: 21 })
+            Err(SequenceError::OutOfOrder {
+                expected: 20,
+                found: 21
+            })
         );
         assert!(producers.judge(&stamp(1, 20, 1)).is_err());
         assert_eq!(producers.judge(&stamp(1, 0, 1)), Ok(Verdict::Fresh));
         producers.remember(&stamp(1, 0, 1), Offset(20), StageSequence(3));
-        assert_eq!(producers.judge(&stamp(0, 20, 1)), Err(SequenceError::Fenced));
+        assert_eq!(
+            producers.judge(&stamp(0, 20, 1)),
+            Err(SequenceError::Fenced)
+        );
         assert_eq!(producers.judge(&stamp(1, 1, 1)), Ok(Verdict::Fresh));
     }
 
@@ -273,13 +296,25 @@ mod tests {
         let mut producers = Producers::default();
         let count = i64::try_from(PRODUCERS_PER_PARTITION_MAX).expect("small") + 1;
         for id in 0..count {
-            let batch = BatchStamp { producer: ProducerId(id), ..stamp(0, 0, 1) };
+            let batch = BatchStamp {
+                producer: ProducerId(id),
+                ..stamp(0, 0, 1)
+            };
             producers.remember(&batch, Offset(id), StageSequence(1));
         }
         assert!(producers.len() <= PRODUCERS_PER_PARTITION_MAX);
-        let newest = BatchStamp { producer: ProducerId(count - 1), ..stamp(0, 0, 1) };
-        assert!(matches!(producers.judge(&newest), Ok(Verdict::Duplicate(_))));
-        let oldest = BatchStamp { producer: ProducerId(0), ..stamp(0, 0, 1) };
+        let newest = BatchStamp {
+            producer: ProducerId(count - 1),
+            ..stamp(0, 0, 1)
+        };
+        assert!(matches!(
+            producers.judge(&newest),
+            Ok(Verdict::Duplicate(_))
+        ));
+        let oldest = BatchStamp {
+            producer: ProducerId(0),
+            ..stamp(0, 0, 1)
+        };
         assert_eq!(producers.judge(&oldest), Ok(Verdict::Fresh));
     }
 }

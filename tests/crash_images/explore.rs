@@ -132,7 +132,13 @@ impl Explorer<'_> {
     /// must still be there.
     fn kill(&mut self, killed: Media, promise: &Promise, depth: u32) -> Result<(), String> {
         self.findings.images += 1;
-        let recovered = recover(self.script, killed.clone(), !promise.made, self.rng.u64(..), self.bugs)?;
+        let recovered = recover(
+            self.script,
+            killed.clone(),
+            !promise.made,
+            self.rng.u64(..),
+            self.bugs,
+        )?;
         judge(promise, &recovered.content)?;
         self.again(&recovered)?;
         let deeper = depth < self.effort.generations_max;
@@ -144,13 +150,24 @@ impl Explorer<'_> {
 
     fn image(&mut self, image: Media, promise: &Promise, depth: u32) -> Result<(), String> {
         self.findings.images += 1;
-        let recovered = recover(self.script, image.clone(), !promise.made, self.rng.u64(..), self.bugs)?;
+        let recovered = recover(
+            self.script,
+            image.clone(),
+            !promise.made,
+            self.rng.u64(..),
+            self.bugs,
+        )?;
         judge(promise, &recovered.content)?;
         if self.findings.images.is_multiple_of(self.effort.twice_every) {
             self.again(&recovered)?;
         }
         let deeper = depth < self.effort.generations_max;
-        if deeper && self.findings.images.is_multiple_of(self.effort.generation_every) {
+        if deeper
+            && self
+                .findings
+                .images
+                .is_multiple_of(self.effort.generation_every)
+        {
             self.generation(&image, promise, depth + 1);
         }
         Ok(())
@@ -204,7 +221,11 @@ fn learn(promise: &mut Promise, items: &Rc<[Item]>, note: u64) {
     match note & !NOTE_VALUE {
         // From here on everything found was shown to somebody, and new items follow it.
         OPENED => {
-            *promise = Promise { items: Rc::clone(items), required: value, made: true };
+            *promise = Promise {
+                items: Rc::clone(items),
+                required: value,
+                made: true,
+            };
         }
         ACKNOWLEDGED => promise.required = promise.required.max(value),
         // What the machine applied may have been read. Replay, before the journal is open, applies
@@ -244,7 +265,10 @@ pub fn recover(
     });
     let run = run.map_err(|failure| format!("recovery: {failure}"))?;
     let content = run.value.clone()?;
-    Ok(Recovered { content, after: run })
+    Ok(Recovered {
+        content,
+        after: run,
+    })
 }
 
 /// Whether what came back keeps the promise: a prefix of what was staged, with all that was promised.
@@ -257,10 +281,15 @@ pub fn judge(promise: &Promise, found: &Content) -> Result<(), String> {
     }
     let count = usize::try_from(found.applied).expect("a script is short");
     if count > promise.items.len() {
-        return Err(format!("INVENTED: {count} items came back of {}", promise.items.len()));
+        return Err(format!(
+            "INVENTED: {count} items came back of {}",
+            promise.items.len()
+        ));
     }
     if *found != expected(&promise.items, count) {
-        return Err(format!("CHANGED: the first {count} items are not what was staged"));
+        return Err(format!(
+            "CHANGED: the first {count} items are not what was staged"
+        ));
     }
     Ok(())
 }

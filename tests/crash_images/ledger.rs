@@ -34,7 +34,10 @@ pub enum Item {
 
 /// The partition that a lane number stands for.
 pub fn partition(lane: i32) -> TopicPartition {
-    TopicPartition { topic: TopicId([7; 16]), partition: PartitionIndex(lane) }
+    TopicPartition {
+        topic: TopicId([7; 16]),
+        partition: PartitionIndex(lane),
+    }
 }
 
 /// What was applied.
@@ -99,7 +102,10 @@ pub struct Ledger {
 impl Ledger {
     /// A ledger that notes what it applies in the simulation's event log.
     pub fn noting(env: Env) -> Self {
-        Self { env: Some(env), ..Self::default() }
+        Self {
+            env: Some(env),
+            ..Self::default()
+        }
     }
 
     /// Extents whose records are dead.
@@ -109,7 +115,9 @@ impl Ledger {
 
     fn records(&mut self, lane: i32, base: i64, count: u32, extent: Extent, bytes: &[u8]) {
         let Some(batches) = batch::split(bytes) else {
-            self.faults.push(format!("lane {lane}: batches that cannot be split were applied"));
+            self.faults.push(format!(
+                "lane {lane}: batches that cannot be split were applied"
+            ));
             return;
         };
         let batches: Vec<Rc<[u8]>> = batches.into_iter().map(Rc::from).collect();
@@ -117,16 +125,25 @@ impl Ledger {
         for bytes in &batches {
             let (base, count) = batch::place(bytes);
             if base != next {
-                self.faults.push(format!("lane {lane}: batch at {base}, expected {next}"));
+                self.faults
+                    .push(format!("lane {lane}: batch at {base}, expected {next}"));
             }
             next = base + i64::from(count);
-            let item = Item::Records { lane, batch: Rc::clone(bytes) };
+            let item = Item::Records {
+                lane,
+                batch: Rc::clone(bytes),
+            };
             self.content.push(&item);
         }
         if next != base + i64::from(count) {
-            self.faults.push(format!("lane {lane}: {count} records were said, {next} found"));
+            self.faults.push(format!(
+                "lane {lane}: {count} records were said, {next} found"
+            ));
         }
-        self.extents.entry(lane).or_default().push((extent, batches));
+        self.extents
+            .entry(lane)
+            .or_default()
+            .push((extent, batches));
     }
 }
 
@@ -141,15 +158,25 @@ impl StateMachine for Ledger {
 
     fn apply(&mut self, _location: Location, entry: EntryView<'_>) {
         match entry {
-            EntryView::Records { partition, base_offset, record_count, extent, batches } => {
+            EntryView::Records {
+                partition,
+                base_offset,
+                record_count,
+                extent,
+                batches,
+            } => {
                 let lane = partition.partition.0;
                 self.records(lane, base_offset.0, record_count, extent, batches);
             }
-            EntryView::State { kind: EntryKind::TopicDropped, body } => {
+            EntryView::State {
+                kind: EntryKind::TopicDropped,
+                body,
+            } => {
                 let lane = body.try_into().map(i32::from_le_bytes).unwrap_or(-1);
                 self.content.push(&Item::Drop(lane));
                 let extents = self.extents.remove(&lane).unwrap_or_default();
-                self.dead.extend(extents.into_iter().map(|(extent, _)| extent));
+                self.dead
+                    .extend(extents.into_iter().map(|(extent, _)| extent));
             }
             EntryView::State { body, .. } => self.content.push(&Item::State(Rc::from(body))),
             EntryView::Damaged { .. } => self.damaged += 1,
@@ -217,7 +244,10 @@ impl Restored<'_> {
     }
 
     fn ledger(mut self) -> Option<(Content, Extents)> {
-        let mut content = Content { applied: self.number()?, ..Content::default() };
+        let mut content = Content {
+            applied: self.number()?,
+            ..Content::default()
+        };
         for _ in 0..self.number()? {
             content.states.push(Rc::from(self.slice()?));
         }
@@ -229,9 +259,18 @@ impl Restored<'_> {
             let base_offset = Offset(self.number()?.cast_signed());
             let batches = batch::split(self.slice()?)?;
             let batches: Vec<Rc<[u8]>> = batches.into_iter().map(Rc::from).collect();
-            content.lanes.entry(lane).or_default().extend(batches.iter().cloned());
+            content
+                .lanes
+                .entry(lane)
+                .or_default()
+                .extend(batches.iter().cloned());
             let leader_epoch = EPOCH;
-            let extent = Extent { position, len_bytes, leader_epoch, base_offset };
+            let extent = Extent {
+                position,
+                len_bytes,
+                leader_epoch,
+                base_offset,
+            };
             extents.entry(lane).or_default().push((extent, batches));
         }
         Some((content, extents))

@@ -36,7 +36,10 @@ pub fn seed() -> u64 {
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")),
+    )
 }
 
 /// Explores one script from an empty disk.
@@ -90,7 +93,11 @@ impl Total {
 }
 
 fn append(lane: i32, body_bytes: usize) -> Step {
-    Step::Append { lane, records: 3, body_bytes }
+    Step::Append {
+        lane,
+        records: 3,
+        body_bytes,
+    }
 }
 
 /// Short scripts that each show one shape of life, with small sets of undecided sectors.
@@ -105,14 +112,34 @@ fn short_scripts() -> Vec<(&'static str, Vec<Step>)> {
         ("nothing", vec![]),
         ("one", settled(&[append(0, 10)])),
         ("one by one", settled(&many)),
-        ("burst", [many.clone(), vec![Step::Settle], many.clone()].concat()),
+        (
+            "burst",
+            [many.clone(), vec![Step::Settle], many.clone()].concat(),
+        ),
         ("rolls", wide.clone()),
         ("rolls one by one", settled(&wide)),
-        ("seals", settled(&[append(0, 10), Step::Idle, append(1, 10), Step::Idle, append(0, 10)])),
-        ("states", settled(&[Step::State { body_bytes: 30 }, append(0, 5_000), Step::State {
-            body_bytes: 5_000,
-        }])),
-        ("checkpoint", [many.clone(), vec![Step::Checkpoint], many.clone()].concat()),
+        (
+            "seals",
+            settled(&[
+                append(0, 10),
+                Step::Idle,
+                append(1, 10),
+                Step::Idle,
+                append(0, 10),
+            ]),
+        ),
+        (
+            "states",
+            settled(&[
+                Step::State { body_bytes: 30 },
+                append(0, 5_000),
+                Step::State { body_bytes: 5_000 },
+            ]),
+        ),
+        (
+            "checkpoint",
+            [many.clone(), vec![Step::Checkpoint], many.clone()].concat(),
+        ),
         ("checkpoints", {
             let round = [wide[..12].to_vec(), vec![Step::Checkpoint]].concat();
             [round.clone(), round.clone(), round].concat()
@@ -183,10 +210,17 @@ fn ten_seeds_twice_give_equal_traces() {
         let run = || {
             let run = script::run(&script, seed, &script::empty_disk(), &Promise::none(), &[]);
             let run = run.unwrap_or_else(|failure| panic!("PENSTOCK_SEED={seed}: {failure}"));
-            (run.trace, format!("{:?}", run.events), run.value.items.len())
+            (
+                run.trace,
+                format!("{:?}", run.events),
+                run.value.items.len(),
+            )
         };
         let (first, second) = (run(), run());
-        assert!(first == second, "PENSTOCK_SEED={seed}: two runs of one seed differ");
+        assert!(
+            first == second,
+            "PENSTOCK_SEED={seed}: two runs of one seed differ"
+        );
         traces.insert(first.0);
     }
     assert_eq!(traces.len(), 10, "every seed has its own trace");
@@ -213,6 +247,9 @@ fn canary_lying_flushes_are_noticed() {
         generations_max: 1,
     };
     let findings = explore(&script, seed(), effort, &[]);
-    let lost = findings.violations.iter().any(|violation| violation.contains("LOST"));
+    let lost = findings
+        .violations
+        .iter()
+        .any(|violation| violation.contains("LOST"));
     assert!(lost, "a lying disk must be noticed: {findings:?}");
 }

@@ -34,11 +34,26 @@ fn campaign(scripts: &[Script], effort: Effort, bugs: &[Bug]) -> Findings {
 /// With the bugs a violation that says `word`, without them none.
 fn caught(scripts: &[Script], bugs: &[Bug], word: &str) {
     let sound = campaign(scripts, EFFORT, &[]);
-    assert!(sound.violations.is_empty(), "without the bug: {}", sound.violations.join("\n"));
-    assert!(sound.images > 100, "the scripts must crash often enough: {}", sound.images);
+    assert!(
+        sound.violations.is_empty(),
+        "without the bug: {}",
+        sound.violations.join("\n")
+    );
+    assert!(
+        sound.images > 100,
+        "the scripts must crash often enough: {}",
+        sound.images
+    );
     let planted = campaign(scripts, EFFORT, bugs);
-    let seen = planted.violations.iter().any(|violation| violation.contains(word));
-    assert!(seen, "{bugs:?} went unnoticed in {} images: {:?}", planted.images, planted.violations);
+    let seen = planted
+        .violations
+        .iter()
+        .any(|violation| violation.contains(word));
+    assert!(
+        seen,
+        "{bugs:?} went unnoticed in {} images: {:?}",
+        planted.images, planted.violations
+    );
 }
 
 fn in_mode(mode: CommitMode, steps: &[Step]) -> Script {
@@ -73,7 +88,11 @@ fn lives(checkpoints: usize) -> Vec<Step> {
 #[test]
 fn acknowledge_before_flush_is_caught() {
     let scripts = [in_mode(CommitMode::Dsync, &stream())];
-    caught(&scripts, &[Bug::AcknowledgeBeforeFlush], "acknowledged before it was applied");
+    caught(
+        &scripts,
+        &[Bug::AcknowledgeBeforeFlush],
+        "acknowledged before it was applied",
+    );
 }
 
 #[test]
@@ -91,13 +110,21 @@ fn no_directory_sync_is_caught() {
 #[test]
 fn tickets_out_of_order_is_caught() {
     let scripts = [in_mode(CommitMode::Dsync, &stream())];
-    caught(&scripts, &[Bug::TicketsOutOfOrder], "tickets are released in order");
+    caught(
+        &scripts,
+        &[Bug::TicketsOutOfOrder],
+        "tickets are released in order",
+    );
 }
 
 #[test]
 fn watermark_past_durable_is_caught() {
     let scripts = [in_mode(CommitMode::Dsync, &stream())];
-    caught(&scripts, &[Bug::WatermarkPastDurable], "damage after a mere crash");
+    caught(
+        &scripts,
+        &[Bug::WatermarkPastDurable],
+        "damage after a mere crash",
+    );
 }
 
 /// One flush of a block fails; the disk forgets and says all is well from then on.
@@ -121,7 +148,11 @@ fn failed_flush_retried_is_caught() {
 /// The process ends after the failed flush, and the next one finds blocks that only seem durable.
 #[test]
 fn failed_flush_trusted_by_recovery_is_caught() {
-    caught(&[one_flush_fails()], &[Bug::FailedFlushTrusted], "second recovery");
+    caught(
+        &[one_flush_fails()],
+        &[Bug::FailedFlushTrusted],
+        "second recovery",
+    );
 }
 
 #[test]
@@ -159,5 +190,9 @@ fn stale_block_accepted_is_caught() {
 #[test]
 fn chain_not_checked_is_caught() {
     let scripts = [in_mode(CommitMode::Dsync, &stream())];
-    caught(&scripts, &[Bug::ChainNotChecked, Bug::CutNotZeroed], "second recovery");
+    caught(
+        &scripts,
+        &[Bug::ChainNotChecked, Bug::CutNotZeroed],
+        "second recovery",
+    );
 }

@@ -30,31 +30,57 @@ struct Store {
 impl Store {
     fn new(steps: Vec<Step>, residue: usize) -> Self {
         let script = Script::new(steps);
-        let run = script::run(&script, seed(), &script::empty_disk(), &Promise::none(), &[]);
+        let run = script::run(
+            &script,
+            seed(),
+            &script::empty_disk(),
+            &Promise::none(),
+            &[],
+        );
         let run = run.unwrap_or_else(|failure| panic!("PENSTOCK_SEED={}: {failure}", seed()));
         assert!(run.value.faults.is_empty() && run.value.poisoned == 0);
         let items: &[Item] = &run.value.items;
         let whole = expected(items, items.len());
-        Self { script, media: run.after.stopped(), whole, residue }
+        Self {
+            script,
+            media: run.after.stopped(),
+            whole,
+            residue,
+        }
     }
 
     fn planted(steps: Vec<Step>, bug: Bug) -> Self {
         let script = Script::new(steps);
-        let run = script::run(&script, seed(), &script::empty_disk(), &Promise::none(), &[bug]);
+        let run = script::run(
+            &script,
+            seed(),
+            &script::empty_disk(),
+            &Promise::none(),
+            &[bug],
+        );
         let run = run.unwrap_or_else(|failure| panic!("PENSTOCK_SEED={}: {failure}", seed()));
         let items: &[Item] = &run.value.items;
         let whole = expected(items, items.len());
-        Self { script, media: run.after.stopped(), whole, residue: 0 }
+        Self {
+            script,
+            media: run.after.stopped(),
+            whole,
+            residue: 0,
+        }
     }
 
     fn files(&self) -> Vec<(PathBuf, InodeId, u64)> {
         let files = self.media.files(std::path::Path::new(DIR));
         let path = |name: &str| PathBuf::from(DIR).join(name);
-        files.into_iter().map(|(name, inode, len)| (path(&name), inode, len)).collect()
+        files
+            .into_iter()
+            .map(|(name, inode, len)| (path(&name), inode, len))
+            .collect()
     }
 
     fn bytes(&self, inode: InodeId, len: u64) -> Vec<u8> {
-        self.media.read(inode, 0, usize::try_from(len).expect("a small file"))
+        self.media
+            .read(inode, 0, usize::try_from(len).expect("a small file"))
     }
 
     /// Where whole block headers lie: offset in the file, bytes of header and directory, of the
@@ -64,7 +90,11 @@ impl Store {
         let mut blocks = Vec::new();
         for offset in (0..bytes.len()).step_by(SECTOR_BYTES) {
             if let Ok(header) = format::decode_header(&bytes[offset..]) {
-                blocks.push((offset as u64, header.header_len as usize, header.block_len()));
+                blocks.push((
+                    offset as u64,
+                    header.header_len as usize,
+                    header.block_len(),
+                ));
             }
         }
         blocks
@@ -112,7 +142,12 @@ fn open(store: &Store, media: Media, bugs: &[Bug]) -> Result<Result<Opened, Jour
         }
         let mut ledger = ledger.borrow_mut();
         let content = std::mem::take(&mut ledger.content);
-        Ok(Ok(Opened { content, damaged: ledger.damaged, report, read_errors }))
+        Ok(Ok(Opened {
+            content,
+            damaged: ledger.damaged,
+            report,
+            read_errors,
+        }))
     });
     run.map_err(|failure| format!("open: {failure}"))?.value
 }
@@ -134,7 +169,9 @@ fn examine(store: &Store, media: Media, bugs: &[Bug]) -> Result<Outcome, String>
     if missing > 0 && !damage {
         let cut = opened.report.cut.as_ref();
         if cut.is_none() {
-            return Err(format!("SILENT: {missing} items are gone and nothing says so"));
+            return Err(format!(
+                "SILENT: {missing} items are gone and nothing says so"
+            ));
         }
         if missing > store.residue {
             return Err(format!("CUT: {missing} acknowledged items were cut off"));
@@ -150,9 +187,14 @@ fn examine(store: &Store, media: Media, bugs: &[Bug]) -> Result<Outcome, String>
 fn missing(whole: &Content, found: &Content) -> Result<usize, String> {
     let mut missing = 0;
     for (lane, batches) in &found.lanes {
-        let all = whole.lanes.get(lane).ok_or("WRONG: a lane that never was")?;
+        let all = whole
+            .lanes
+            .get(lane)
+            .ok_or("WRONG: a lane that never was")?;
         if !is_subsequence(batches, all) {
-            return Err(format!("WRONG: lane {lane} has batches that were never written"));
+            return Err(format!(
+                "WRONG: lane {lane} has batches that were never written"
+            ));
         }
     }
     for (lane, all) in &whole.lanes {
@@ -172,7 +214,12 @@ fn is_subsequence(part: &[Rc<[u8]>], all: &[Rc<[u8]>]) -> bool {
 fn mixed(count: usize) -> Vec<Step> {
     let steps = (0..count).flat_map(|index| {
         let lane = i32::try_from(index % 3).expect("a lane");
-        [append(lane, 700), append((lane + 1) % 3, 300), Step::State { body_bytes: 90 }, Step::Settle]
+        [
+            append(lane, 700),
+            append((lane + 1) % 3, 300),
+            Step::State { body_bytes: 90 },
+            Step::Settle,
+        ]
     });
     steps.collect()
 }
@@ -190,16 +237,29 @@ fn stores() -> Vec<(&'static str, Store)> {
     lives.push(Step::Close);
     vec![
         ("idle", Store::new([mixed(6), vec![Step::Idle]].concat(), 0)),
-        ("closed", Store::new([mixed(2), vec![Step::Close]].concat(), 0)),
+        (
+            "closed",
+            Store::new([mixed(2), vec![Step::Close]].concat(), 0),
+        ),
         ("stopped", Store::new(mixed(6), 3)),
         (
             "checkpoint",
-            Store::new([mixed(3), checkpoint.clone(), mixed(3), vec![Step::Close]].concat(), 0),
+            Store::new(
+                [mixed(3), checkpoint.clone(), mixed(3), vec![Step::Close]].concat(),
+                0,
+            ),
         ),
         (
             "two checkpoints and rolls",
             Store::new(
-                [wide.clone(), checkpoint.clone(), wide, checkpoint, vec![Step::Close]].concat(),
+                [
+                    wide.clone(),
+                    checkpoint.clone(),
+                    wide,
+                    checkpoint,
+                    vec![Step::Close],
+                ]
+                .concat(),
                 0,
             ),
         ),
@@ -232,7 +292,12 @@ impl Tally {
         );
         let shown: Vec<_> = self.violations.iter().take(8).cloned().collect();
         let count = self.violations.len();
-        assert!(count == 0, "PENSTOCK_SEED={}: {count} violations\n{}", seed(), shown.join("\n"));
+        assert!(
+            count == 0,
+            "PENSTOCK_SEED={}: {count} violations\n{}",
+            seed(),
+            shown.join("\n")
+        );
     }
 }
 
@@ -255,11 +320,21 @@ struct Flips {
 /// Flips bits of one store, one at a time.
 fn flips(store: &Store, name: &str, flips: Flips, bugs: &[Bug], tally: &mut Tally) {
     let Flips { stride, samples } = flips;
-    assert!(samples > 0, "{name}: something outside the headers is flipped, too");
+    assert!(
+        samples > 0,
+        "{name}: something outside the headers is flipped, too"
+    );
     let mut rng = fastrand::Rng::with_seed(seed());
     for (path, inode, len) in store.files() {
         let is_segment = path.extension().is_some_and(|extension| extension == "seg");
-        let what = |bit: u64| format!("{name}: {} byte {} bit {}", path.display(), bit / 8, bit % 8);
+        let what = |bit: u64| {
+            format!(
+                "{name}: {} byte {} bit {}",
+                path.display(),
+                bit / 8,
+                bit % 8
+            )
+        };
         let mut bits: Vec<u64> = Vec::new();
         if is_segment {
             for (offset, header_len, block_len) in store.blocks(inode, len) {
@@ -286,14 +361,19 @@ fn no_flipped_bit_is_served_or_silent() {
     let mut tally = Tally::default();
     let stores = stores();
     let samples = images() / 1_000 + 10;
-    let stride = usize::try_from(1_000_000 / images().max(1)).unwrap_or(1).max(1);
+    let stride = usize::try_from(1_000_000 / images().max(1))
+        .unwrap_or(1)
+        .max(1);
     for (name, store) in &stores {
         let sound = examine(store, store.media.clone(), &[]);
         assert_eq!(sound, Ok(Outcome::Unharmed), "{name}: the undamaged store");
         let stride = if *name == "closed" { 1 } else { stride };
         flips(store, name, Flips { stride, samples }, &[], &mut tally);
     }
-    assert!(tally.reported > 0 && tally.unharmed > 0, "both ends are met");
+    assert!(
+        tally.reported > 0 && tally.unharmed > 0,
+        "both ends are met"
+    );
     tally.finish("bit rot");
 }
 
@@ -335,7 +415,11 @@ fn lost_short_and_swapped_files_never_start_empty() {
             assert!(lost.lose_file(path));
             tally.examine(store, lost, &what("lost"), &[]);
             let bytes = store.bytes(*inode, *len);
-            for keep in [SECTOR_BYTES, bytes.len() / 2, bytes.len().saturating_sub(SECTOR_BYTES)] {
+            for keep in [
+                SECTOR_BYTES,
+                bytes.len() / 2,
+                bytes.len().saturating_sub(SECTOR_BYTES),
+            ] {
                 let mut short = store.media.clone();
                 short.plant_file(path, &bytes[..keep.min(bytes.len())]);
                 tally.examine(store, short, &what("cut short"), &[]);
@@ -359,17 +443,37 @@ fn lost_short_and_swapped_files_never_start_empty() {
 /// Bugs that only rot can show.
 fn caught(steps: &[Step], recovery: Option<Bug>, writing: Option<Bug>, word: &str) {
     let mut sound = Tally::default();
-    let some = Flips { stride: 7, samples: 40 };
-    flips(&Store::new(steps.to_vec(), 0), "sound", some, &[], &mut sound);
-    assert!(sound.violations.is_empty(), "without the bug: {}", sound.violations.join("\n"));
+    let some = Flips {
+        stride: 7,
+        samples: 40,
+    };
+    flips(
+        &Store::new(steps.to_vec(), 0),
+        "sound",
+        some,
+        &[],
+        &mut sound,
+    );
+    assert!(
+        sound.violations.is_empty(),
+        "without the bug: {}",
+        sound.violations.join("\n")
+    );
     let store = match writing {
         Some(bug) => Store::planted(steps.to_vec(), bug),
         None => Store::new(steps.to_vec(), 0),
     };
     let mut planted = Tally::default();
     flips(&store, "planted", some, recovery.as_slice(), &mut planted);
-    let seen = planted.violations.iter().any(|violation| violation.contains(word));
-    assert!(seen, "{recovery:?} {writing:?} went unnoticed: {:?}", planted.violations.first());
+    let seen = planted
+        .violations
+        .iter()
+        .any(|violation| violation.contains(word));
+    assert!(
+        seen,
+        "{recovery:?} {writing:?} went unnoticed: {:?}",
+        planted.violations.first()
+    );
 }
 
 #[test]

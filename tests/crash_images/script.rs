@@ -8,8 +8,8 @@ use bytes::Bytes;
 use penstock::base::ids::{Offset, ShardId, StageSequence};
 use penstock::env::Env;
 use penstock::env::sim::{Bug, FaultPlan, Media, Run, Sim};
-use penstock::limits::BLOCK_ALIGN;
 use penstock::journal::{CommitMode, EntryKind, Journal, JournalConfig, StagedEntry};
+use penstock::limits::BLOCK_ALIGN;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -19,7 +19,11 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// Stage a batch and do not wait.
-    Append { lane: i32, records: u32, body_bytes: usize },
+    Append {
+        lane: i32,
+        records: u32,
+        body_bytes: usize,
+    },
     /// Stage a state entry and do not wait.
     State { body_bytes: usize },
     /// End a lane, once all is committed, and release its extents.
@@ -76,10 +80,18 @@ impl Script {
                 _ => rng.usize(0..600),
             };
             let step = match pick(rng, &weights) {
-                0 | 1 => Step::Append { lane, records: rng.u32(1..20), body_bytes },
-                2 => Step::State { body_bytes: rng.usize(0..300) },
+                0 | 1 => Step::Append {
+                    lane,
+                    records: rng.u32(1..20),
+                    body_bytes,
+                },
+                2 => Step::State {
+                    body_bytes: rng.usize(0..300),
+                },
                 3 => Step::Settle,
-                4 => Step::Pause { us: rng.u64(1..2_000) },
+                4 => Step::Pause {
+                    us: rng.u64(1..2_000),
+                },
                 5 => Step::Idle,
                 6 => Step::Checkpoint,
                 _ => {
@@ -94,7 +106,11 @@ impl Script {
             steps.push(Step::Close);
         }
         let mut script = Self::new(steps);
-        script.mode = if rng.bool() { CommitMode::Dsync } else { CommitMode::Fdatasync };
+        script.mode = if rng.bool() {
+            CommitMode::Dsync
+        } else {
+            CommitMode::Fdatasync
+        };
         script.depth = rng.usize(1..=4);
         script
     }
@@ -102,9 +118,23 @@ impl Script {
     /// What the generations after a crash do: a little of everything, so that most of their instants
     /// lie in the recovery itself.
     pub fn later(&self) -> Self {
-        let small = |lane| Step::Append { lane, records: 2, body_bytes: 900 };
-        let steps = vec![small(100), Step::State { body_bytes: 9 }, small(0), Step::Settle, small(1)];
-        Self { steps, faults: FaultPlan::none(), ..self.clone() }
+        let small = |lane| Step::Append {
+            lane,
+            records: 2,
+            body_bytes: 900,
+        };
+        let steps = vec![
+            small(100),
+            Step::State { body_bytes: 9 },
+            small(0),
+            Step::Settle,
+            small(1),
+        ];
+        Self {
+            steps,
+            faults: FaultPlan::none(),
+            ..self.clone()
+        }
     }
 
     /// The journal's settings; `create` while the store is being made.
@@ -171,7 +201,11 @@ pub struct Promise {
 impl Promise {
     /// Nothing was promised yet.
     pub fn none() -> Self {
-        Self { items: Rc::from([]), required: 0, made: false }
+        Self {
+            items: Rc::from([]),
+            required: 0,
+            made: false,
+        }
     }
 }
 
@@ -183,7 +217,9 @@ pub fn run(
     before: &Promise,
     bugs: &[Bug],
 ) -> Result<Run<Generation>, String> {
-    let mut sim = Sim::new(seed).disk(disk.clone()).faults(script.faults.clone());
+    let mut sim = Sim::new(seed)
+        .disk(disk.clone())
+        .faults(script.faults.clone());
     for bug in bugs {
         sim = sim.plant(*bug);
     }
@@ -192,7 +228,10 @@ pub fn run(
         let live = Live::open(env, &script, &before).await;
         match live {
             Ok(live) => live.play(&script).await,
-            Err(fault) => Generation { faults: vec![fault], ..Generation::default() },
+            Err(fault) => Generation {
+                faults: vec![fault],
+                ..Generation::default()
+            },
         }
     };
     sim.try_run(body).map_err(|failure| failure.to_string())
@@ -220,7 +259,9 @@ impl Live {
         let count = usize::try_from(found).expect("a script is short");
         let known = count <= before.items.len() && found >= before.required;
         if !known || staged != expected(&before.items, count) {
-            return Err(format!("open found {found} items, not the ones that were promised"));
+            return Err(format!(
+                "open found {found} items, not the ones that were promised"
+            ));
         }
         let dead = ledger.borrow_mut().take_dead();
         dead.into_iter().for_each(|extent| journal.release(extent));
@@ -230,7 +271,15 @@ impl Live {
             ..Generation::default()
         };
         let generation = Rc::new(RefCell::new(generation));
-        Ok(Self { env, journal, ledger, generation, staged, found, last: None })
+        Ok(Self {
+            env,
+            journal,
+            ledger,
+            generation,
+            staged,
+            found,
+            last: None,
+        })
     }
 
     async fn play(mut self, script: &Script) -> Generation {
@@ -241,32 +290,47 @@ impl Live {
             self.settle().await;
         }
         let mut generation = self.generation.borrow().clone();
-        generation.faults.append(&mut self.ledger.borrow_mut().faults);
+        generation
+            .faults
+            .append(&mut self.ledger.borrow_mut().faults);
         if self.ledger.borrow().damaged > 0 {
-            generation.faults.push("an entry was applied as damaged".to_owned());
+            generation
+                .faults
+                .push("an entry was applied as damaged".to_owned());
         }
         generation
     }
 
     async fn step(&mut self, step: Step) {
         match step {
-            Step::Append { lane, records, body_bytes } => {
+            Step::Append {
+                lane,
+                records,
+                body_bytes,
+            } => {
                 self.append(lane, records, body_bytes).await;
             }
             Step::State { body_bytes } => {
                 let body = self.body(body_bytes + 8);
                 let kind = EntryKind::Group;
-                let entry = StagedEntry::State { kind, body: Bytes::from(body.clone()) };
+                let entry = StagedEntry::State {
+                    kind,
+                    body: Bytes::from(body.clone()),
+                };
                 self.stage(entry, Item::State(Rc::from(body))).await;
             }
             Step::Drop { lane } => {
                 self.settle().await;
                 let body = Bytes::copy_from_slice(&drop_body(lane));
-                let entry = StagedEntry::State { kind: EntryKind::TopicDropped, body };
+                let entry = StagedEntry::State {
+                    kind: EntryKind::TopicDropped,
+                    body,
+                };
                 self.stage(entry, Item::Drop(lane)).await;
                 self.settle().await;
                 let dead = self.ledger.borrow_mut().take_dead();
-                dead.into_iter().for_each(|extent| self.journal.release(extent));
+                dead.into_iter()
+                    .for_each(|extent| self.journal.release(extent));
             }
             Step::Settle => self.settle().await,
             Step::Pause { us } => self.env.clock().sleep(Duration::from_micros(us)).await,
@@ -296,7 +360,14 @@ impl Live {
             batches: Bytes::from(batch.clone()),
         };
         let placed = Rc::from(batch::placed(batch, base, EPOCH));
-        self.stage(entry, Item::Records { lane, batch: placed }).await;
+        self.stage(
+            entry,
+            Item::Records {
+                lane,
+                batch: placed,
+            },
+        )
+        .await;
     }
 
     /// Bytes that differ from all others: the item's number, then noise.

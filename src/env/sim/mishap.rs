@@ -93,7 +93,8 @@ impl Media {
                 versions.retain(|version| !version.is_unfinished(op));
                 !versions.is_empty()
             });
-            file.len_pending.retain(|version| !version.is_unfinished(op));
+            file.len_pending
+                .retain(|version| !version.is_unfinished(op));
         }
         for dir in self.dirs.values_mut() {
             dir.pending.retain(|version| !version.is_unfinished(op));

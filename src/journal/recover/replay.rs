@@ -379,7 +379,8 @@ impl Opening {
                 Step::Block(block) => {
                     self.apply(&block, false)?;
                     let vouched = block.header.durable;
-                    self.unvouched.retain(|earlier| earlier.header.sequence > vouched);
+                    self.unvouched
+                        .retain(|earlier| earlier.header.sequence > vouched);
                     self.unvouched.push_back(block);
                 }
                 Step::Damaged(block) => self.apply(&block, true)?,

@@ -38,8 +38,8 @@ fn tickets_release_in_order_and_survive() {
             bench.journal.close().await.unwrap();
             bench.sleep_ms(1).await;
             assert_eq!(done.get(), 60);
-            let model = bench.model.borrow().clone();
-            model
+
+            bench.model.borrow().clone()
         });
         let (model, report) = reopen(&run.after.stopped()).unwrap();
         assert_eq!(model.items, run.value.items, "seed {seed}");
