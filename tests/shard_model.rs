@@ -3,8 +3,8 @@
 //! Goal: whatever the order of appends, retries, checkpoints and power cuts, what was acknowledged
 //! stays, at its offset, in order; what was not is there at most once; a retry gets the offset the
 //! first try got. Method: a seeded simulation runs random operations on a real `Shard` over the
-//! simulated disk, stops the machine at a random instant, lets the crash keep any subset of what was
-//! not durable, opens the shard again, and compares. `PENSTOCK_SEED` replays one seed.
+//! simulated disk, stops the machine at a random instant, lets the crash keep any subset of what
+//! was not durable, opens the shard again, and compares. `PENSTOCK_SEED` replays one seed.
 
 use bytes::Bytes;
 use penstock::base::ids::{

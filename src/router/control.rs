@@ -1,6 +1,6 @@
 //! The control plane: changes of the catalogue and producer ids. Any core may ask; one task on core
-//! 0 does it, one change at a time, and publishes the new catalogue to every core before it answers,
-//! so that whoever was told "created" finds the topic on whichever core it asks next.
+//! 0 does it, one change at a time, and publishes the new catalogue to every core before it
+//! answers, so that whoever was told "created" finds the topic on whichever core it asks next.
 
 use super::Router;
 use super::mesh::LaneRequest;

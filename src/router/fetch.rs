@@ -116,8 +116,8 @@ fn len_bytes(answer: &FetchedHere) -> usize {
 }
 
 impl Router {
-    /// Waits until `parts` have `limits.bytes_min` bytes to read, or something to report, but at most
-    /// `limits.wait`. Nothing is held meanwhile. (With parts on other cores any byte will do.)
+    /// Waits until `parts` have `limits.bytes_min` bytes to read, or something to report, but at
+    /// most `limits.wait`. Nothing is held meanwhile. (With parts on other cores any byte will do.)
     pub async fn wait_for(&self, parts: &[FetchPart], limits: &FetchLimits) {
         let clock = self.env.clock();
         let wait = limits.wait.min(FETCH_WAIT_MAX);

@@ -37,8 +37,8 @@ impl Layout {
         CoreId(shard.0 % self.cores)
     }
 
-    /// The endpoint that clients are told for a core: its own, or with fewer endpoints than cores the
-    /// one of core `c mod endpoints`, which then costs one hop.
+    /// The endpoint that clients are told for a core: its own, or with fewer endpoints than cores
+    /// the one of core `c mod endpoints`, which then costs one hop.
     #[must_use]
     pub fn endpoint_of(&self, core: CoreId) -> usize {
         usize::from(core.0) % self.endpoints.len()

@@ -1,7 +1,7 @@
 //! Which shard, and how to reach it. `produce.rs` and `fetch.rs` show each path on one screen.
 //!
-//! Every core has a [`Router`]: its own shards, its snapshot of the catalogue, and a bounded lane to
-//! each other core. On the owning core a request is a plain call; elsewhere it is one hop over a
+//! Every core has a [`Router`]: its own shards, its snapshot of the catalogue, and a bounded lane
+//! to each other core. On the owning core a request is a plain call; elsewhere it is one hop over a
 //! lane, counted. Nothing here is shared between cores but the lanes.
 
 pub mod control;

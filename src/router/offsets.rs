@@ -1,5 +1,5 @@
-//! Looking up offsets: the ends of a partition, or the batch that holds a point in time. (Finding the
-//! record inside a compressed batch is left to the session, which knows the codecs.)
+//! Looking up offsets: the ends of a partition, or the batch that holds a point in time. (Finding
+//! the record inside a compressed batch is left to the session, which knows the codecs.)
 
 use super::Router;
 use super::fetch::Chunk;

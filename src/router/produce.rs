@@ -1,7 +1,7 @@
 //! The produce path: split by shard, stage (here or over a lane), wait until durable.
 //!
-//! When [`Router::stage`] returns, the order of every part is fixed: staged in its shard, or placed in
-//! the first-in-first-out lane of its core. The connection may then read its next request.
+//! When [`Router::stage`] returns, the order of every part is fixed: staged in its shard, or placed
+//! in the first-in-first-out lane of its core. The connection may then read its next request.
 
 use super::Router;
 use super::mesh::{Answers, LaneRequest};

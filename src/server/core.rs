@@ -1,5 +1,5 @@
-//! The life of one core: open its shards, wire itself to the others, listen, drain, close. Each step
-//! waits for the main thread's command, so that all cores take it together.
+//! The life of one core: open its shards, wire itself to the others, listen, drain, close. Each
+//! step waits for the main thread's command, so that all cores take it together.
 
 use super::http;
 use super::prepare::{Sockets, StartError, StoreFacts};

@@ -1,6 +1,7 @@
 //! The HTTP listener on core 0: /healthz, /readyz, /metrics (Prometheus), /dump (JSON).
 //!
-//! hyper speaks the protocol; this file is the routes. Request heads are bounded by hyper's buffer limit, bodies are not read at all.
+//! hyper speaks the protocol; this file is the routes. Request heads are bounded by hyper's buffer
+//! limit, bodies are not read at all.
 
 use crate::config::MemoryBudget;
 use crate::env::net::Listener;

@@ -1,7 +1,7 @@
 //! What must be right before a core starts: the host, the addresses, the data directory, the store.
 //!
-//! Order matters: the addresses are taken and the directory is locked before a byte is written, so a
-//! start that is refused changes nothing.
+//! Order matters: the addresses are taken and the directory is locked before a byte is written, so
+//! a start that is refused changes nothing.
 
 use crate::base::exit::ExitCode;
 use crate::base::ids::ShardId;
@@ -14,7 +14,7 @@ use crate::journal::JournalError;
 use crate::journal::store::{self, StoreMark};
 use crate::router::Layout;
 use crate::router::layout::Endpoint;
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Why the broker does not start, or ends. The text is for a person: what, where, what to do.

@@ -1,8 +1,8 @@
 //! Memory units: taken before the bytes they stand for, given back when the answer is written.
 //!
-//! Invariants: Σ taken ≤ capacity (one oversized batch may overdraw, since a large record must always
-//! move); waiters are served in order; no body is read without units. A waiting connection is not
-//! read from, and TCP tells its peer: that is the back-pressure. Lives on one core; no lock.
+//! Invariants: Σ taken ≤ capacity (one oversized batch may overdraw, since a large record must
+//! always move); waiters are served in order; no body is read without units. A waiting connection
+//! is not read from, and TCP tells its peer: that is the back-pressure. Lives on one core; no lock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -238,8 +238,8 @@ mod tests {
         });
     }
 
-    /// Goal: a waiter that gives up blocks nobody and leaks nothing. Method: drop one that waits, and
-    /// one that was granted but never polled again.
+    /// Goal: a waiter that gives up blocks nobody and leaks nothing. Method: drop one that waits,
+    /// and one that was granted but never polled again.
     #[test]
     fn giving_up_leaks_nothing() {
         let pool = MemoryPool::new(100);

@@ -1,8 +1,8 @@
 //! One client: its bytes in, its requests in order, its answers in order.
 //!
-//! Two tasks. The reading task (here) takes memory units, reads a frame, decodes it, and starts it; a
-//! produce is *staged* before the next frame is read, so one connection pipelines and its order is
-//! fixed. The writing task (`replies.rs`) waits for each answer in turn. Lives on one core.
+//! Two tasks. The reading task (here) takes memory units, reads a frame, decodes it, and starts it;
+//! a produce is *staged* before the next frame is read, so one connection pipelines and its order
+//! is fixed. The writing task (`replies.rs`) waits for each answer in turn. Lives on one core.
 
 use super::Session;
 use super::admission::Units;
@@ -169,8 +169,8 @@ async fn read_length(session: &Session, inbound: &mut Inbound) -> Result<usize, 
 
 /// Takes the memory for a frame and reads it. A frame of up to 64 KiB is admitted at once from the
 /// share that is kept for small ones; a larger one first proves with its first 64 KiB that it is
-/// really coming, and only then takes its whole length: announcing 10 MiB costs a peer nothing, so it
-/// must not cost us 10 MiB.
+/// really coming, and only then takes its whole length: announcing 10 MiB costs a peer nothing, so
+/// it must not cost us 10 MiB.
 async fn read_body(
     session: &Session,
     inbound: &mut Inbound,

@@ -6,8 +6,9 @@ use crate::wire::ErrorCode;
 
 /// The code, and words for the versions that carry them, for a batch that was not appended.
 ///
-/// A retriable code is given only where a retry can help and cannot harm: nothing was written, or the
-/// producer's sequence tells a copy. `UNKNOWN_SERVER_ERROR` is never used: it sets off client bugs.
+/// A retriable code is given only where a retry can help and cannot harm: nothing was written, or
+/// the producer's sequence tells a copy. `UNKNOWN_SERVER_ERROR` is never used: it sets off client
+/// bugs.
 pub fn append_error(error: &AppendError) -> (ErrorCode, String) {
     match error {
         AppendError::UnknownPartition => (

@@ -6,9 +6,9 @@
 use super::Session;
 use super::connection;
 use crate::env::net::Listener;
+use core::net::IpAddr;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 

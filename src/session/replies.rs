@@ -1,9 +1,9 @@
 //! Answers leave in the order of their requests.
 //!
-//! The reading half of a connection puts one [`Reply`] per request into [`Replies`]; the writing half
-//! takes them out in order, waits for those that are not ready, and writes what is ready together in
-//! one piece. The queue is bounded: a connection with too many requests in flight is not read from.
-//! Lives on one core, between the two tasks of one connection.
+//! The reading half of a connection puts one [`Reply`] per request into [`Replies`]; the writing
+//! half takes them out in order, waits for those that are not ready, and writes what is ready
+//! together in one piece. The queue is bounded: a connection with too many requests in flight is
+//! not read from. Lives on one core, between the two tasks of one connection.
 
 use super::admission::Units;
 use crate::env::Clock;
@@ -199,8 +199,8 @@ impl Gathered {
     }
 }
 
-/// Writes the replies of one connection in order until there are no more, or the peer stops reading.
-/// `sent` is told the bytes of each write and the nanoseconds it took.
+/// Writes the replies of one connection in order until there are no more, or the peer stops
+/// reading. `sent` is told the bytes of each write and the nanoseconds it took.
 pub async fn write_replies(
     replies: Replies,
     mut output: WriteHalf,

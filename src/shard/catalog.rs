@@ -1,9 +1,9 @@
 //! The topic catalogue: what topics there are. Its truth is shard 0's journal; core 0 is its only
 //! writer and publishes immutable snapshots, with a version, to every core.
 //!
-//! A topic's id is made once and never used again, so data of a deleted topic can never be taken for
-//! data of a new one with the same name. Deleted ids stay known: data of a topic that is neither in
-//! the catalogue nor known to be deleted is kept, never dropped.
+//! A topic's id is made once and never used again, so data of a deleted topic can never be taken
+//! for data of a new one with the same name. Deleted ids stay known: data of a topic that is
+//! neither in the catalogue nor known to be deleted is kept, never dropped.
 
 use super::error::TopicError;
 use super::topic_config;

@@ -6,8 +6,8 @@
 //! u32 partitions, each:
 //!   [16] topic │ i32 partition │ i64 log_start │ i64 committed │ u8 seen_after_damage
 //!   u8 quarantined (then i64 from │ u32 length, reason)
-//!   u32 extents, each:   i64 first │ i64 last │ i64 max timestamp so far │ u64 position │ u32 length
-//!                        │ i32 leader epoch
+//!   u32 extents, each:   i64 first │ i64 last │ i64 max timestamp so far
+//!                        u64 position │ u32 length │ i32 leader epoch
 //!   u32 producers, each: i64 id │ i16 epoch │ u8 batches, each: i32 first │ i32 last │ i64 offset
 //! ```
 //! Only durable state enters: see `Partition::durable_producers`.
@@ -245,7 +245,8 @@ mod tests {
         state
     }
 
-    /// Goal: a shard's state survives its checkpoint. Method: encode, decode, compare field by field.
+    /// Goal: a shard's state survives its checkpoint. Method: encode, decode, compare field by
+    /// field.
     #[test]
     fn round_trip() {
         let state = sample();

@@ -77,8 +77,8 @@ impl Shard {
         self.change(&TopicChange::Grown { id, partitions }).await
     }
 
-    /// Reserves `count` producer ids that no producer ever had; durable when this returns, so that a
-    /// crash cannot hand them out again.
+    /// Reserves `count` producer ids that no producer ever had; durable when this returns, so that
+    /// a crash cannot hand them out again.
     ///
     /// Returns the first of them.
     ///

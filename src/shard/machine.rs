@@ -23,8 +23,8 @@ pub struct ShardState {
     pub producer_id_next: i64,
     /// Extents whose records are dead, to be handed back to the journal.
     pub released: Vec<Extent>,
-    /// A block was found whose contents are unknown. A partition without a later entry may have lost
-    /// its newest records in it, so it takes no more: an offset is never assigned twice.
+    /// A block was found whose contents are unknown. A partition without a later entry may have
+    /// lost its newest records in it, so it takes no more: an offset is never assigned twice.
     pub unknown_damage: bool,
 }
 

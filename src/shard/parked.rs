@@ -1,7 +1,7 @@
 //! Fetches that found too little and wait for a commit.
 //!
-//! A fetch parks one [`Parked`] on each of its partitions; a commit wakes all that are parked on the
-//! partition and forgets them. There is no polling: an idle consumer costs no CPU. A fetch that
+//! A fetch parks one [`Parked`] on each of its partitions; a commit wakes all that are parked on
+//! the partition and forgets them. There is no polling: an idle consumer costs no CPU. A fetch that
 //! gives up simply drops its `Parked`; the dead entries are swept when a list has doubled.
 //! Lives on one core.
 

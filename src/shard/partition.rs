@@ -1,8 +1,8 @@
 //! One partition as its shard keeps it.
 //!
-//! Invariants: `log_start ≤ committed ≤ next`; a fetch never passes `committed`; an offset is assigned
-//! once, at staging, and its records become visible once, when their block is durable; extents are
-//! contiguous in offset from `log_start` to `committed`. Lives on one core.
+//! Invariants: `log_start ≤ committed ≤ next`; a fetch never passes `committed`; an offset is
+//! assigned once, at staging, and its records become visible once, when their block is durable;
+//! extents are contiguous in offset from `log_start` to `committed`. Lives on one core.
 
 use super::parked::ParkedList;
 use super::producers::{BatchStamp, Producers};
@@ -47,8 +47,8 @@ pub struct Partition {
     pub extents: VecDeque<StoredExtent>,
     /// Producers as of the last *staged* batch: what a new batch is judged by.
     pub staged_producers: Producers,
-    /// Producers as of the last *durable* batch: what a checkpoint may hold. A staged batch may still
-    /// be lost in a crash, and its retry must then be taken as new.
+    /// Producers as of the last *durable* batch: what a checkpoint may hold. A staged batch may
+    /// still be lost in a crash, and its retry must then be taken as new.
     pub durable_producers: Producers,
     /// Fetches that wait for more.
     pub parked: ParkedList,
@@ -77,8 +77,8 @@ impl Partition {
         base
     }
 
-    /// Makes a durable run of batches visible. Live, its offsets were assigned by [`Self::assign`]; in
-    /// replay they are assigned here, again, to the same records.
+    /// Makes a durable run of batches visible. Live, its offsets were assigned by [`Self::assign`];
+    /// in replay they are assigned here, again, to the same records.
     pub fn apply(&mut self, base: Offset, count: u32, extent: Extent, batches: &[u8]) {
         if self.quarantine.is_some() {
             return;

@@ -1,9 +1,9 @@
 //! What a partition remembers of its idempotent producers, so that a retry makes no second copy.
 //!
 //! Invariants: a producer's remembered batches are contiguous in sequence; at most
-//! [`PRODUCER_WINDOW`] of them are kept, each with the offset it got; a batch found in the window is
-//! answered with *that* offset and never appended again. Sequences run from 0 to `i32::MAX` and wrap
-//! to 0. Pure: no clock, no I/O; rebuilt from the journal by replay.
+//! [`PRODUCER_WINDOW`] of them are kept, each with the offset it got; a batch found in the window
+//! is answered with *that* offset and never appended again. Sequences run from 0 to `i32::MAX` and
+//! wrap to 0. Pure: no clock, no I/O; rebuilt from the journal by replay.
 
 use crate::base::ids::{Offset, ProducerId, StageSequence};
 use crate::limits::PRODUCERS_PER_PARTITION_MAX;
@@ -89,8 +89,8 @@ impl Producers {
     ///
     /// # Errors
     /// [`SequenceError`] if it neither follows the producer's last batch nor repeats one of the
-    /// remembered ones. A producer never heard of may start anywhere, as in Kafka: its state may have
-    /// been forgotten.
+    /// remembered ones. A producer never heard of may start anywhere, as in Kafka: its state may
+    /// have been forgotten.
     pub fn judge(&self, stamp: &BatchStamp) -> Result<Verdict, SequenceError> {
         let Some(window) = self.windows.get(&stamp.producer) else {
             return Ok(Verdict::Fresh);
@@ -231,7 +231,8 @@ mod tests {
         producers
     }
 
-    /// Goal: a retry of any of the last five gets the offset it had. Method: nine batches, ask again.
+    /// Goal: a retry of any of the last five gets the offset it had. Method: nine batches, ask
+    /// again.
     #[test]
     fn last_five_are_answered_with_their_offset() {
         let producers = filled(9);

@@ -78,8 +78,9 @@ impl Shard {
             .park(parked);
     }
 
-    /// Reads what was planned: whole batches, the first of which holds `plan.offset`, together at most
-    /// `bytes_max` bytes; with `one_at_least` the first batch comes even if it is larger (KIP-74).
+    /// Reads what was planned: whole batches, the first of which holds `plan.offset`, together at
+    /// most `bytes_max` bytes; with `one_at_least` the first batch comes even if it is larger
+    /// (KIP-74).
     ///
     /// # Errors
     /// [`FetchError::Damaged`] for records that do not pass their CRC: never wrong bytes.
@@ -193,8 +194,8 @@ fn plan_in(
     Ok(plan)
 }
 
-/// The range of whole batches in `buffer` from the one that holds `offset` on, at most `room` bytes,
-/// but with `must` at least one.
+/// The range of whole batches in `buffer` from the one that holds `offset` on, at most `room`
+/// bytes, but with `must` at least one.
 fn batches_within(
     buffer: &[u8],
     offset: Offset,

@@ -33,7 +33,6 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "src/env/blocking/output.rs",
         "an end without destructors when the reader went away",
     ),
-    ("src/env/probe.rs", "how much room a file system has"),
     (
         "src/env/real/preflight/tests.rs",
         "limits and filters of the test's own process",

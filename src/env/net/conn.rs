@@ -290,7 +290,8 @@ impl ConnControl {
         self.shared.shutdown(libc::SHUT_RDWR);
     }
 
-    /// Ends the reading only: what came before is still read, then a read returns 0; writing goes on.
+    /// Ends the reading only: what came before is still read, then a read returns 0; writing goes
+    /// on.
     pub fn stop_reading(&self) {
         self.shared.shutdown(libc::SHUT_RD);
     }

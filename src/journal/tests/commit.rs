@@ -1,5 +1,5 @@
-//! Goal: the live behaviour of a journal. Method: scripts on the simulated disk with random latencies,
-//! many seeds, and disks that fail at a chosen operation.
+//! Goal: the live behaviour of a journal. Method: scripts on the simulated disk with random
+//! latencies, many seeds, and disks that fail at a chosen operation.
 
 use super::*;
 use crate::env::sim::{Fault, FaultPlan, OpKind, Rule};
@@ -190,7 +190,8 @@ fn the_nth_write_fails() {
     }
 }
 
-/// Appends one by one; the ids acknowledged, the hook's calls, the disk, and whether a fault was met.
+/// Appends one by one; the ids acknowledged, the hook's calls, the disk, and whether a fault was
+/// met.
 fn run_until_poisoned(seed: u64, plan: FaultPlan) -> (Vec<u64>, u64, Media, bool) {
     let calls = Rc::new(Cell::new(0));
     let hook = Rc::clone(&calls);

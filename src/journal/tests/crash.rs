@@ -1,6 +1,7 @@
-//! Goal: whatever a power cut or a kill leaves, everything acknowledged is replayed, in order, nothing
-//! is invented, and nothing is called damage. Method: run a script, cut the power at every few events,
-//! build several images of each instant, open each twice, and compare with the live order.
+//! Goal: whatever a power cut or a kill leaves, everything acknowledged is replayed, in order,
+//! nothing is invented, and nothing is called damage. Method: run a script, cut the power at every
+//! few events, build several images of each instant, open each twice, and compare with the live
+//! order.
 
 use super::*;
 use crate::env::sim::{CrashPoints, Event, Undecided};
@@ -68,8 +69,8 @@ fn config(mode: u64) -> JournalConfig {
     }
 }
 
-/// One image: opens, shows a prefix of the live order with all that was acknowledged, and opens again
-/// to the same, with nothing left to cut.
+/// One image: opens, shows a prefix of the live order with all that was acknowledged, and opens
+/// again to the same, with nothing left to cut.
 fn check(image: &Media, acked: &[u64], live: &[Item], mode: u64, place: &str) -> RecoveryReport {
     let config = config(mode);
     let (opened, after) = reopen_with(image, config.clone());

@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// Everything a client may do with a topic while there are no access rules: read, write, create,
 /// delete, alter, describe, describe and alter configs (bits 3–8, 10, 11).
 const TOPIC_OPERATIONS_ALL: i32 = 0b1101_1111_1000;
-/// Everything a client may do with the cluster: create, alter, describe, cluster action, describe and
-/// alter configs, idempotent write (bits 5, 7–12).
+/// Everything a client may do with the cluster: create, alter, describe, cluster action, describe
+/// and alter configs, idempotent write (bits 5, 7–12).
 pub(super) const CLUSTER_OPERATIONS_ALL: i32 = 0b1_1111_1010_0000;
 
 impl Session {
