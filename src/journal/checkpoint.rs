@@ -19,7 +19,6 @@ use super::space::{Kept, SegmentRow};
 use super::{JournalConfig, JournalError, StagedEntry};
 use crate::base::ids::{BlockSequence, Position};
 use crate::env::Disk;
-use crate::env::sim::Bug;
 use crate::limits::CHECKPOINT_BYTES_MAX;
 use bytes::Bytes;
 use std::future::Future;
@@ -229,9 +228,6 @@ async fn write_file(core: &Rc<Core>, checkpoint: Checkpoint) -> Result<(), Journ
     core.space.borrow_mut().checkpoint_tried(checkpoint.number);
     let number = checkpoint.number;
     drop(checkpoint);
-    if core.env.planted(Bug::CheckpointNamedBeforeSync) {
-        name(core, number).await?;
-    }
     let disk = core.env.disk();
     let mut stored = disk.write_small_new(&path, bytes).await;
     if stored.is_ok() {

@@ -1,5 +1,6 @@
 //! What a crash means: torn tail or corruption. The decision is a pure function; `scan` reads, `walk`
-//! goes from block to block, `replay` opens the journal, `report` says what was found.
+//! goes from block to block, `opening` finds the start, `replay` applies, `repair` ends it, `report` says
+//! what was found.
 //!
 //! Everything is flushed first, then read. At the first invalid block *k*, recovery looks on, at
 //! aligned places only, for blocks that carry the identity of their segment's present use:
@@ -19,12 +20,14 @@
 //! Invariants: *nothing is cut that any later block vouches for; nothing is zeroed but the window
 //! behind a cut; when opening has returned, everything replayed is on the platter.*
 
+mod opening;
+mod repair;
 mod replay;
 mod report;
 mod scan;
 mod walk;
 
-pub(super) use replay::open;
+pub(super) use opening::open;
 pub use report::{Cut, Damage, DamageKind, RecoveryReport};
 pub(super) use scan::{ALIGN, Scanned, Scanner};
 pub(super) use walk::{Cursor as WalkCursor, Place as WalkPlace, Step, Walk};

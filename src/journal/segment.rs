@@ -188,7 +188,11 @@ fn next_chore(core: &Core) -> Chore {
         );
         return Chore::Retire(dead);
     }
-    if segments.next.is_none() {
+    // A name that is there thus proves that the mark of the segment before it is durable: recovery
+    // tells a wiped segment from one that was never begun by it, and finds at most one segment
+    // behind a cut.
+    let begun = core.durable_end.get().position.0 / core.config.segment_bytes;
+    if segments.next.is_none() && begun == segments.active.number {
         return Chore::Prepare(segments.active.number + 1);
     }
     if segments.spares.len() > SPARE_SEGMENTS_MAX {

@@ -27,8 +27,12 @@ pub struct Findings {
     pub images: u64,
     /// Images recovered twice.
     pub twice: u64,
-    /// Generations run on top of an image.
+    /// Runs of a script, the first included.
     pub generations: u64,
+    /// Instants whose every choice was tried.
+    pub exhausted: u64,
+    /// Instants whose choices were sampled.
+    pub sampled: u64,
     /// What broke, at most a few; empty is good.
     pub violations: Vec<String>,
 }
@@ -36,8 +40,8 @@ pub struct Findings {
 /// How thoroughly to look.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// At most this many images for one instant.
-    pub choices_max: u64,
+    /// About this many images for one run, spread evenly over its instants.
+    pub images_per_run: u64,
     /// Of the images, one in so many is recovered twice.
     pub twice_every: u64,
     /// Of the images, one in so many gets another generation on top (a crash after, and during,
@@ -45,8 +49,6 @@ pub struct Effort {
     pub generation_every: u64,
     /// Generations that may follow one another.
     pub generations_max: u32,
-    /// Images after which to stop.
-    pub images_max: u64,
 }
 
 /// Violations kept; more would say nothing new.
@@ -67,7 +69,11 @@ impl Explorer<'_> {
     pub fn generation(&mut self, disk: &Media, promise: &Promise, depth: u32) {
         let seed = self.rng.u64(..);
         self.findings.generations += 1;
-        let run = match script::run(self.script, seed, disk, promise, self.bugs) {
+        let script = match depth {
+            1 => self.script.clone(),
+            _ => self.script.later(),
+        };
+        let run = match script::run(&script, seed, disk, promise, self.bugs) {
             Ok(run) => run,
             Err(failure) => return self.violation("the run failed", &failure),
         };
@@ -82,24 +88,29 @@ impl Explorer<'_> {
     fn crashes(&mut self, run: &Run<Generation>, before: &Promise, depth: u32) {
         let items: Rc<[Item]> = Rc::from(run.value.items.as_slice());
         let mut promise = before.clone();
+        let limit = self.effort.images_per_run / last_chances(run).max(1);
         let mut points = CrashPoints::new(&run.before, &run.events);
         while let Some(event) = points.step() {
-            if self.findings.images >= self.effort.images_max || self.gave_up() {
-                return;
-            }
             if let Event::Mark(note) = event {
                 learn(&mut promise, &items, *note);
             }
             let next = run.events.get(points.index());
             let last_chance = next.is_none_or(|next| points.media().settled_by(next));
-            let limit = if last_chance { self.effort.choices_max } else { 2 };
+            let limit = if last_chance { limit.max(2) } else { 2 };
             self.instant(points.media(), &promise, limit, points.index(), depth);
+            if self.gave_up() {
+                return;
+            }
         }
     }
 
     fn instant(&mut self, media: &Media, promise: &Promise, limit: u64, at: usize, depth: u32) {
         let undecided = media.undecided();
-        for choice in undecided.some(limit.min(undecided.choices()).max(1), &mut self.rng) {
+        match undecided.choices() <= limit {
+            true => self.findings.exhausted += 1,
+            false => self.findings.sampled += 1,
+        }
+        for choice in undecided.some(limit, &mut self.rng) {
             let image = media.crash(&undecided, &choice);
             if let Err(fault) = self.image(image, promise, depth) {
                 let place = format!("crash at event {at}, choice {choice:?}");
@@ -173,6 +184,18 @@ impl Explorer<'_> {
             self.findings.violations.push(text);
         }
     }
+}
+
+/// Instants after which something becomes durable: their choices include those of the instants
+/// before them.
+fn last_chances(run: &Run<Generation>) -> u64 {
+    let mut points = CrashPoints::new(&run.before, &run.events);
+    let mut count = 1;
+    while points.step().is_some() {
+        let next = run.events.get(points.index());
+        count += u64::from(next.is_some_and(|next| points.media().settled_by(next)));
+    }
+    count
 }
 
 /// Takes a note of the run into the promise.

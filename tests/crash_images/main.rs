@@ -59,6 +59,8 @@ struct Total {
     images: u64,
     twice: u64,
     generations: u64,
+    exhausted: u64,
+    sampled: u64,
 }
 
 impl Total {
@@ -66,6 +68,8 @@ impl Total {
         self.images += findings.images;
         self.twice += findings.twice;
         self.generations += findings.generations;
+        self.exhausted += findings.exhausted;
+        self.sampled += findings.sampled;
         let violations = &findings.violations;
         assert!(violations.is_empty(), "{name}: {}", violations.join("\n"));
     }
@@ -73,11 +77,14 @@ impl Total {
     fn show(&self, name: &str, started: std::time::Instant) {
         let seconds = started.elapsed().as_secs_f64();
         println!(
-            "{name}: {} images ({:.0}/s), {} recovered twice, {} generations",
+            "{name}: {} images ({:.0}/s), {} recovered twice, {} runs, {} instants exhausted, \
+             {} sampled",
             self.images,
             self.images as f64 / seconds,
             self.twice,
-            self.generations
+            self.generations,
+            self.exhausted,
+            self.sampled
         );
     }
 }
@@ -129,13 +136,11 @@ fn short_scripts_survive_every_crash() {
     let started = std::time::Instant::now();
     let mut total = Total::default();
     let scripts = short_scripts();
-    let share = images() / 2 / (2 * scripts.len() as u64);
     let effort = Effort {
-        choices_max: (share / 64).clamp(16, 4096),
+        images_per_run: images() / 2 / (2 * scripts.len() as u64),
         twice_every: 7,
         generation_every: u64::MAX,
         generations_max: 1,
-        images_max: share,
     };
     for (name, steps) in scripts {
         for mode in [CommitMode::Dsync, CommitMode::Fdatasync] {
@@ -154,11 +159,10 @@ fn random_scripts_survive_crashes_and_crashes_of_recovery() {
     let mut total = Total::default();
     let mut seed = seed();
     let effort = Effort {
-        choices_max: 24,
+        images_per_run: 400,
         twice_every: 11,
-        generation_every: 97,
+        generation_every: 53,
         generations_max: 3,
-        images_max: 3_000,
     };
     while total.images < images() / 2 {
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -203,11 +207,10 @@ fn canary_lying_flushes_are_noticed() {
         fault: Fault::Lie,
     });
     let effort = Effort {
-        choices_max: 16,
+        images_per_run: 1_000,
         twice_every: u64::MAX,
         generation_every: u64::MAX,
         generations_max: 1,
-        images_max: 5_000,
     };
     let findings = explore(&script, seed(), effort, &[]);
     let lost = findings.violations.iter().any(|violation| violation.contains("LOST"));

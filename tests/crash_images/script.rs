@@ -99,6 +99,14 @@ impl Script {
         script
     }
 
+    /// What the generations after a crash do: a little of everything, so that most of their instants
+    /// lie in the recovery itself.
+    pub fn later(&self) -> Self {
+        let small = |lane| Step::Append { lane, records: 2, body_bytes: 900 };
+        let steps = vec![small(100), Step::State { body_bytes: 9 }, small(0), Step::Settle, small(1)];
+        Self { steps, faults: FaultPlan::none(), ..self.clone() }
+    }
+
     /// The journal's settings; `create` while the store is being made.
     pub fn config(&self, create: bool) -> JournalConfig {
         JournalConfig {
