@@ -29,6 +29,8 @@ pub struct Findings {
     pub twice: u64,
     /// Runs of a script, the first included.
     pub generations: u64,
+    /// Operations that were made to fail.
+    pub hits: u64,
     /// Instants whose every choice was tried.
     pub exhausted: u64,
     /// Instants whose choices were sampled.
@@ -77,6 +79,7 @@ impl Explorer<'_> {
             Ok(run) => run,
             Err(failure) => return self.violation("the run failed", &failure),
         };
+        self.findings.hits += run.faults.hits();
         for fault in &run.value.faults {
             self.violation("while running", fault);
         }

@@ -11,6 +11,7 @@
 
 mod batch;
 mod explore;
+mod failing;
 mod ledger;
 mod planted;
 mod rot;

@@ -106,6 +106,12 @@ impl FaultPlan {
         self
     }
 
+    /// Whether the plan has no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// How many operations were hit so far.
     #[must_use]
     pub fn hits(&self) -> u64 {

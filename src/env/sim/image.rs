@@ -181,17 +181,6 @@ impl Media {
                 },
             );
         }
-        // A folder whose making was under way: the crash may have kept its name.
-        let mut begun: Vec<Rc<Path>> = Vec::new();
-        for (path, dir) in &dirs {
-            let folders = dir
-                .durable
-                .iter()
-                .filter(|(_, entry)| matches!(entry, Entry::Folder));
-            let paths = folders.map(|(name, _)| Rc::from(path.join(name.as_ref())));
-            begun.extend(paths.filter(|path| !dirs.contains_key(path)));
-        }
-        dirs.extend(begun.into_iter().map(|path| (path, Dir::default())));
         for file in inodes.values_mut() {
             file.visible = Rc::clone(&file.durable);
             file.len_visible = file.len_durable;
