@@ -1,15 +1,17 @@
 //! The commit loop: *a ticket is released only when its block and every earlier one are durable (by
-//! the completion of its `O_DSYNC` write, or by an `fdatasync` submitted after its write completed);
-//! tickets are released in position order; after one failure no ticket is ever released.*
+//! the completion of its `O_DSYNC` write, or by an `fdatasync` submitted after its write
+//! completed); tickets are released in position order; after one failure no ticket is ever
+//! released.*
 //!
 //! One writer task per journal owns every write: its futures are never dropped before they end,
 //! because a dropped write may still land. It packs as soon as it may (no linger): while
 //! `commit_depth` blocks are in flight, everything staged gathers into the next one. A block that
 //! completes ahead of an earlier one waits for it. Newly durable blocks are applied to the state
-//! machine in order, then their tickets are released: so who holds a released ticket sees its effect.
+//! machine in order, then their tickets are released: so who holds a released ticket sees its
+//! effect.
 //!
-//! After a quiet time the writer seals the last block; an idle journal then writes nothing and has no
-//! timer. Lives on the core of its shard.
+//! After a quiet time the writer seals the last block; an idle journal then writes nothing and has
+//! no timer. Lives on the core of its shard.
 
 mod core;
 mod tickets;

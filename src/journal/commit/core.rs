@@ -1,5 +1,5 @@
-//! What the handle, the writer, the readers and the house task of one journal share, and what callers
-//! wait on. Every field is borrowed for a moment only, never across an await.
+//! What the handle, the writer, the readers and the house task of one journal share, and what
+//! callers wait on. Every field is borrowed for a moment only, never across an await.
 
 use super::tickets::Tickets;
 use crate::base::ids::{BlockSequence, Position, StageSequence};

@@ -1,5 +1,5 @@
-//! Opening a journal: take stock of the files, restore the newest whole checkpoint, flush what will be
-//! replayed, and find where the replay starts. `replay` and `repair` do the rest.
+//! Opening a journal: take stock of the files, restore the newest whole checkpoint, flush what will
+//! be replayed, and find where the replay starts. `replay` and `repair` do the rest.
 
 use super::repair::write_report;
 use super::report::{Damage, DamageKind, RecoveryReport};

@@ -1,5 +1,5 @@
-//! The end of a recovery: the tail is repaired, what nothing vouches for is written once more, and the
-//! running journal is put together.
+//! The end of a recovery: the tail is repaired, what nothing vouches for is written once more, and
+//! the running journal is put together.
 
 use super::opening::Opening;
 use super::report::{Cut, RecoveryReport};
@@ -74,8 +74,8 @@ impl Opening {
         }))
     }
 
-    /// Decides what becomes of the files behind the end: of a journal that ends well, the next segment
-    /// is kept ready; behind a cut everything is wiped and spare.
+    /// Decides what becomes of the files behind the end: of a journal that ends well, the next
+    /// segment is kept ready; behind a cut everything is wiped and spare.
     async fn settle_files(
         &mut self,
         walk: &Walk,

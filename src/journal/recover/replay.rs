@@ -1,5 +1,5 @@
-//! From the checkpoint to the end of the journal, block by block, into the state machine; and what is
-//! damaged on the way.
+//! From the checkpoint to the end of the journal, block by block, into the state machine; and what
+//! is damaged on the way.
 
 use super::opening::Opening;
 use super::report::{Cut, Damage, DamageKind};

@@ -1,5 +1,5 @@
-//! From block to block along the chain, over the borders of segments, to the first block that is not
-//! there; then on to what follows it, and the verdict.
+//! From block to block along the chain, over the borders of segments, to the first block that is
+//! not there; then on to what follows it, and the verdict.
 
 use super::scan::{ALIGN, Identity, Scanned, Scanner, mark_of};
 use super::{CutReason, DamageKind, Evidence, Verdict, decide};

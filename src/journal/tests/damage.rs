@@ -1,6 +1,6 @@
-//! Goal: rot, loss and exchange of files end in exactly the damage they did, or in a refusal; never in
-//! wrong or silently missing records, and never in a changed file. Method: finished journals, edited by
-//! hand.
+//! Goal: rot, loss and exchange of files end in exactly the damage they did, or in a refusal; never
+//! in wrong or silently missing records, and never in a changed file. Method: finished journals,
+//! edited by hand.
 
 use super::crash::verified;
 use super::*;
@@ -475,8 +475,8 @@ fn a_failing_read_is_bisected() {
             };
             let (bench, report) = Bench::open(env, config).await;
             assert!(!report.is_remarkable());
-            let count = bench.model.borrow().items.len();
-            count
+
+            bench.model.borrow().items.len()
         });
         assert_eq!((run.value, run.faults.hits()), (50, 1));
     }

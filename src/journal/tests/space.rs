@@ -1,5 +1,5 @@
-//! Goal: dead segments are used again, live ones never; checkpoints shorten the replay and can be lost.
-//! Method: scripts that release and checkpoint, and disks without this or that checkpoint.
+//! Goal: dead segments are used again, live ones never; checkpoints shorten the replay and can be
+//! lost. Method: scripts that release and checkpoint, and disks without this or that checkpoint.
 
 use super::*;
 
