@@ -224,8 +224,15 @@ limits! {
     pub const FETCH_WAIT_MAX: Duration = Duration::from_secs(300);
     /// Most bytes of one fetch answer, whatever the client asks for (one batch may exceed it).
     pub const FETCH_BYTES_MAX: usize = 8 << 20;
-    /// Fetch memory that a fetch waits for when memory is scarce.
-    pub const FETCH_BYTES_LEAST: usize = 64 << 10;
+    /// Fetch answers up to this size are made in the memory kept for them; a larger one waits for
+    /// at least so much when memory is scarce.
+    pub const FETCH_SMALL_BYTES_MAX: usize = 64 << 10;
+    /// Share of the fetch memory kept for small answers, in percent.
+    pub const SMALL_FETCHES_PERCENT: usize = 25;
+    /// How long a client may leave its answers unread while others wait for memory.
+    pub const WRITE_STALL_UNDER_PRESSURE: Duration = Duration::from_secs(3);
+    /// How long a stop waits for answers to be taken before it closes the connections.
+    pub const DRAIN_PATIENCE: Duration = Duration::from_millis(1_500);
     /// Frames up to this size are admitted from the share kept for them.
     pub const FRAME_SMALL_BYTES_MAX: usize = 64 << 10;
     /// Share of the request memory kept for small frames, in percent.

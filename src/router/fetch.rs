@@ -41,6 +41,15 @@ pub struct FetchLimits {
     pub wait: Duration,
 }
 
+/// What a fetch would hold, about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Foreseen {
+    /// All of it.
+    pub total_bytes: usize,
+    /// Its first batch, which is always sent: at most so many.
+    pub first_bytes: usize,
+}
+
 /// A run of whole record batches.
 #[derive(Clone)]
 pub enum Chunk {
@@ -141,6 +150,33 @@ impl Router {
                 return;
             }
         }
+    }
+
+    /// What a fetch of `parts` would hold now. For parts of other cores it is the most they may give.
+    #[must_use]
+    pub fn foresee(&self, parts: &[FetchPart]) -> Foreseen {
+        let mut foreseen = Foreseen::default();
+        for part in parts {
+            let (total, first) = match self.locate(&part.key) {
+                Ok(shard) => {
+                    let plan = shard.plan(&part.key, part.offset, part.bytes_max);
+                    let extents = plan.map(|plan| plan.extents).unwrap_or_default();
+                    let first = extents
+                        .first()
+                        .map_or(0, |extent| extent.len_bytes as usize);
+                    (
+                        extents.iter().map(|extent| extent.len_bytes as usize).sum(),
+                        first,
+                    )
+                }
+                Err(_) => (part.bytes_max, 0),
+            };
+            foreseen.total_bytes = foreseen.total_bytes.saturating_add(total);
+            if foreseen.first_bytes == 0 {
+                foreseen.first_bytes = first;
+            }
+        }
+        foreseen
     }
 
     /// Reads what `parts` have now, within the limits. The answers are in the order of the parts.

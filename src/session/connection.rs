@@ -6,7 +6,7 @@
 
 use super::Session;
 use super::admission::Units;
-use super::replies::{Replies, Reply, WriteEnd, write_replies};
+use super::replies::{Replies, Reply, WriteEnd, WriteWatch, write_replies};
 use crate::env::net::{Conn, ReadHalf};
 use crate::limits::{
     BODY_BYTES_PER_S_MIN, FRAME_SMALL_BYTES_MAX, READ_BUFFER_BYTES, REQUEST_UNITS_MIN_BYTES,
@@ -14,6 +14,8 @@ use crate::limits::{
 use crate::wire::frame::{FrameBounds, PREFIX_BYTES};
 use crate::wire::{RequestHeader, refusal, request, versions};
 use bytes::{Buf, Bytes, BytesMut};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Why a connection ended.
@@ -64,18 +66,18 @@ impl Inbound {
 }
 
 /// Serves one connection until it ends.
-pub async fn serve(session: Session, conn: Conn) {
+///
+/// `writing_since_ns` holds when the write under way began, 0 while there is none.
+pub async fn serve(session: Session, conn: Conn, writing_since_ns: Rc<Cell<u64>>) {
     let peer = conn.peer();
     let (half, output) = conn.split();
     let replies = Replies::new(session.settings.requests_in_flight_max);
-    let writing = {
-        let (replies, metrics) = (replies.clone(), session.metrics());
-        let sent = move |bytes: usize, took_ns: u64| {
-            metrics.requests.outbound.add(bytes as u64);
-            metrics.stages.reply.record(took_ns);
-        };
-        write_replies(replies, output, session.router.env.clock(), sent)
+    let watch = WriteWatch {
+        clock: session.router.env.clock(),
+        metrics: session.metrics(),
+        writing_since_ns,
     };
+    let writing = write_replies(replies.clone(), output, watch);
     let (finished, writer_finished) = flume::bounded::<WriteEnd>(1);
     session.router.env.spawn("connection writer", async move {
         let _ = finished.send(writing.await);

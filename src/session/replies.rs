@@ -9,6 +9,7 @@ use super::admission::Units;
 use crate::env::Clock;
 use crate::env::net::WriteHalf;
 use crate::limits::{REPLY_COALESCE_BYTES, WRITE_STALL_MAX};
+use crate::metrics::CoreMetrics;
 use bytes::{Bytes, BytesMut};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -199,14 +200,34 @@ impl Gathered {
     }
 }
 
+/// What is noted of a connection's writes.
+pub struct WriteWatch {
+    /// The core's clock.
+    pub clock: Clock,
+    /// The core's figures.
+    pub metrics: Rc<CoreMetrics>,
+    /// When the write under way began, in ns; 0 while there is none.
+    pub writing_since_ns: Rc<Cell<u64>>,
+}
+
+impl WriteWatch {
+    fn began(&self) {
+        self.writing_since_ns.set(self.clock.now_ns());
+    }
+
+    fn ended(&self, bytes: usize) {
+        let began_ns = self.writing_since_ns.replace(0);
+        self.metrics.requests.outbound.add(bytes as u64);
+        self.metrics
+            .stages
+            .reply
+            .record(self.clock.now_ns() - began_ns);
+    }
+}
+
 /// Writes the replies of one connection in order until there are no more, or the peer stops
-/// reading. `sent` is told the bytes of each write and the nanoseconds it took.
-pub async fn write_replies(
-    replies: Replies,
-    mut output: WriteHalf,
-    clock: Clock,
-    sent: impl Fn(usize, u64),
-) -> WriteEnd {
+/// reading.
+pub async fn write_replies(replies: Replies, mut output: WriteHalf, watch: WriteWatch) -> WriteEnd {
     let mut held: Option<Queued> = None;
     loop {
         let queued = match held.take() {
@@ -222,9 +243,9 @@ pub async fn write_replies(
         held = gather_ready(&replies, &mut gathered, &mut requests).await;
         let piece = gathered.contiguous();
         if !piece.is_empty() {
-            let ready_ns = clock.now_ns();
+            watch.began();
             match output.write_all(&[&piece], WRITE_STALL_MAX).await {
-                Ok(()) => sent(piece.len(), clock.now_ns() - ready_ns),
+                Ok(()) => watch.ended(piece.len()),
                 Err(error) => {
                     replies.give_up();
                     let slow = error.kind() == std::io::ErrorKind::TimedOut;

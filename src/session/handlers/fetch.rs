@@ -2,7 +2,7 @@
 
 use super::partition_of;
 use crate::base::ids::{Offset, TopicId};
-use crate::limits::{FETCH_BYTES_LEAST, FETCH_BYTES_MAX, FETCH_WAIT_MAX};
+use crate::limits::{FETCH_BYTES_MAX, FETCH_SMALL_BYTES_MAX, FETCH_WAIT_MAX};
 use crate::router::fetch::FetchedHere;
 use crate::router::{Chunk, FetchLimits, FetchPart};
 use crate::session::Session;
@@ -59,7 +59,15 @@ impl Session {
             limits.wait = Duration::ZERO;
         }
         self.router.wait_for(&reads, &limits).await;
-        let mut units = self.fetches.take_share(wanted, FETCH_BYTES_LEAST).await;
+        let held = wanted.min(self.router.available(&reads));
+        let mut units = match held {
+            0..=FETCH_SMALL_BYTES_MAX => self.small_fetches.take(FETCH_SMALL_BYTES_MAX).await,
+            _ => {
+                self.large_fetches
+                    .take_share(held, FETCH_SMALL_BYTES_MAX)
+                    .await
+            }
+        };
         limits.bytes_max = wanted.min(units.bytes());
         limits.wait = Duration::ZERO;
         let found = self.router.fetch(&reads, &limits).await;
