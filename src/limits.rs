@@ -239,6 +239,10 @@ limits! {
     pub const REPLY_COALESCE_BYTES: usize = 256 << 10;
     /// How long a client may leave its answers unread.
     pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+    /// The same while others wait for the memory that unread answers hold.
+    pub const WRITE_STALL_PRESSED: Duration = Duration::from_secs(1);
+    /// Bytes of answers written at once: one that takes longer than a stall may is cut off.
+    pub const WRITE_SLICE_BYTES: usize = 256 << 10;
     /// How often a stopping core looks whether its connections are closed.
     pub const DRAIN_POLL: Duration = Duration::from_millis(5);
     /// Topics one Metadata request may make.
@@ -247,7 +251,9 @@ limits! {
     // Server.
 
     /// How long a stop waits for answers to be taken.
-    pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(2_500);
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(2_000);
+    /// How much longer the conductor waits for the cores to say that they are done with that.
+    pub const DRAIN_GRACE: Duration = Duration::from_millis(500);
     /// How long a stop waits for the journals to be sealed and closed.
     pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(2_000);
     /// Time between a failed disk and the end of the process, for producers to be told.

@@ -11,9 +11,7 @@ use crate::env::process;
 use crate::env::real::executor::Core;
 use crate::env::real::{ring, watchdog};
 use crate::journal::{self, JournalConfig, JournalError, RecoveryReport};
-use crate::limits::{
-    BLOCK_BYTES_HARD_MAX, LISTEN_BACKLOG, METRICS_TICK, POISON_GRACE, STAGED_BYTES_MAX,
-};
+use crate::limits::{BLOCK_BYTES_HARD_MAX, DRAIN_TIMEOUT, LISTEN_BACKLOG, METRICS_TICK, POISON_GRACE, STAGED_BYTES_MAX};
 use crate::metrics::CoreMetrics;
 use crate::router::control::ControlRequest;
 use crate::router::mesh::LaneRequest;
@@ -114,7 +112,12 @@ pub async fn live(core: Core, seat: CoreSeat) {
                     continue;
                 }
             },
-            Command::Drain => drain(&session, &listeners).await,
+            Command::Drain => {
+                let draining = drain(&session, &listeners);
+                if core.env.clock().deadline(DRAIN_TIMEOUT, draining).await.is_none() {
+                    tracing::warn!("some clients did not take their answers; stopping without");
+                }
+            }
             Command::Close => {
                 let _ = seat.report.send(match close_shards(&shards).await {
                     Ok(()) => CoreReport::Done,

@@ -21,7 +21,7 @@ use crate::base::exit::ExitCode;
 use crate::config::Loaded;
 use crate::env::process::{self, StopSignal};
 use crate::env::real::executor::{CoreSettings, Cores, run_cores};
-use crate::limits::{CLOSE_TIMEOUT, DRAIN_TIMEOUT};
+use crate::limits::{CLOSE_TIMEOUT, DRAIN_GRACE, DRAIN_TIMEOUT};
 use crate::router::control::ControlRequest;
 use crate::router::mesh::LaneRequest;
 use std::time::Duration;
@@ -93,6 +93,7 @@ fn run(
     let conductor = start_cores(&loaded, &prepared)?;
     let opened = conductor.await_all(OPEN_TIMEOUT)?;
     banner::report_recovery(&prepared, &opened);
+    prepare::mark_ready(&prepared.store)?;
     for step in [Command::Wire, Command::Publish, Command::Listen] {
         conductor.tell_all(|| step);
         conductor.await_all(WIRE_TIMEOUT)?;
@@ -113,8 +114,9 @@ fn run(
 
 fn stop(conductor: Conductor) -> Result<(), StartError> {
     conductor.tell_all(|| Command::Drain);
-    // A client that does not take its answer must not hold the stop up.
-    let _ = conductor.await_all(DRAIN_TIMEOUT);
+    // Each core gives up by itself after `DRAIN_TIMEOUT`: a client that does not take its answer must
+    // not hold the stop up. All reports are awaited here, or a late one would pass for the next step's.
+    conductor.await_all(DRAIN_TIMEOUT + DRAIN_GRACE)?;
     conductor.tell_all(|| Command::Close);
     conductor.await_all(CLOSE_TIMEOUT)?;
     drop(conductor.commands);

@@ -145,6 +145,9 @@ pub fn prepare(loaded: &Loaded) -> Result<Prepared, StartError> {
     preflight::check_io_uring().map_err(|error| StartError::Host(error.to_string()))?;
     let sockets = bind(loaded)?;
     let dir = data_dir(&config.data, config.create)?;
+    if !config.create {
+        must_exist(&dir)?;
+    }
     preflight::check_direct_io(&dir).map_err(|error| StartError::Host(error.to_string()))?;
     let lock = DataLock::acquire(&dir).map_err(|error| match error {
         LockError::Held { .. } => StartError::Data(error.to_string()),
@@ -193,6 +196,38 @@ fn data_dir(path: &Path, create: bool) -> Result<PathBuf, StartError> {
             ))
         }
     })
+}
+
+/// With `--no-create` a folder without a store is refused before anything, even the lock's file, is
+/// written into it: it may be the mount point of a volume that is missing.
+fn must_exist(dir: &Path) -> Result<(), StartError> {
+    let folder = dir.to_owned();
+    let found = run_one("store", move |core| async move {
+        store::inspect(&core.env, &folder).await
+    });
+    let found = found.map_err(|error| StartError::Host(error.to_string()))?;
+    found.map(|_| ()).map_err(|error| {
+        StartError::Data(format!(
+            "{error}. --no-create refuses to make a store: is the volume mounted?"
+        ))
+    })
+}
+
+/// Notes that every journal of a new store is made: from now on a missing one is refused, never
+/// made anew. Called once all are open and before any listener is.
+///
+/// # Errors
+/// The mark cannot be written.
+pub fn mark_ready(store: &StoreFacts) -> Result<(), StartError> {
+    if !store.is_new {
+        return Ok(());
+    }
+    let folder = store.dir.clone();
+    let marked = run_one("store", move |core| async move {
+        store::mark_ready(&core.env, &folder).await
+    });
+    let marked = marked.map_err(|error| StartError::Host(error.to_string()))?;
+    marked.map(|_| ()).map_err(StartError::from_journal)
 }
 
 /// Opens the store, or makes it.

@@ -69,7 +69,12 @@ pub async fn serve(session: Session, conn: Conn) {
     let writing = {
         let (replies, metrics) = (replies.clone(), session.metrics());
         let sent = move |bytes: usize| metrics.requests.outbound.add(bytes as u64);
-        write_replies(replies, output, sent)
+        let session = session.clone();
+        let hurried = move || {
+            let session = session.clone();
+            async move { session.write_hurried().await }
+        };
+        write_replies(replies, output, sent, hurried)
     };
     let (finished, writer_finished) = flume::bounded::<WriteEnd>(1);
     session.router.env.spawn("connection writer", async move {
@@ -77,7 +82,11 @@ pub async fn serve(session: Session, conn: Conn) {
     });
     let mut inbound = Inbound { half, buffer: BytesMut::new() };
     let end = read_requests(&session, &mut inbound, &replies).await;
-    replies.end();
+    match end {
+        // Nobody is there to be answered: what waits (a fetch may, for minutes) is dropped.
+        End::Gone => replies.give_up(),
+        _ => replies.end(),
+    }
     let write_end = writer_finished.recv_async().await.unwrap_or(WriteEnd::Gone);
     inbound.half.control().shutdown();
     note_end(&session, end, write_end);

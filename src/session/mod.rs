@@ -13,14 +13,16 @@ pub mod replies;
 
 use crate::config::{Config, MemoryBudget};
 use crate::env::net::{Conn, ConnControl};
-use crate::limits::{DRAIN_POLL, SMALL_REQUESTS_PERCENT};
+use crate::limits::{DRAIN_POLL, SMALL_REQUESTS_PERCENT, WRITE_STALL_PRESSED};
 use crate::metrics::CoreMetrics;
 use crate::router::Router;
+use crate::shard::parked::{Parked, ParkedList};
 use crate::wire::{Request, RequestHeader};
 use admission::MemoryPool;
 use replies::Reply;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -43,6 +45,8 @@ pub struct Inner {
     /// Memory for fetch answers.
     pub fetches: MemoryPool,
     stopping: Cell<bool>,
+    /// Everything that waits for something that may never come, and must not outwait a stop.
+    waiting: RefCell<ParkedList>,
     open: RefCell<HashMap<u64, ConnControl>>,
     next_connection: Cell<u64>,
 }
@@ -103,6 +107,7 @@ impl Session {
                 large_requests: MemoryPool::new(request_bytes - small_bytes),
                 fetches: MemoryPool::new(budget.fetch_bytes_per_core()),
                 stopping: Cell::new(false),
+                waiting: RefCell::default(),
                 open: RefCell::default(),
                 next_connection: Cell::new(0),
             }),
@@ -126,6 +131,28 @@ impl Session {
         self.stopping.set(true);
         for control in self.open.borrow().values() {
             control.stop_reading();
+        }
+        self.waiting.borrow_mut().wake_all();
+    }
+
+    /// Waits for `future`, or until the broker begins to stop.
+    async fn unless_stopping(&self, future: impl Future<Output = ()>) {
+        if self.stopping() {
+            return;
+        }
+        let parked = Parked::new();
+        self.waiting.borrow_mut().park(&parked);
+        futures_lite::future::or(future, parked.woken()).await;
+    }
+
+    /// Completes when a write that makes no progress must be given up early: its answer holds memory
+    /// that others wait for.
+    async fn write_hurried(&self) {
+        loop {
+            self.router.env.clock().sleep(WRITE_STALL_PRESSED).await;
+            if self.fetches.is_waited_for() {
+                return;
+            }
         }
     }
 

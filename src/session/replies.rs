@@ -7,7 +7,7 @@
 
 use super::admission::Units;
 use crate::env::net::WriteHalf;
-use crate::limits::{REPLY_COALESCE_BYTES, WRITE_STALL_MAX};
+use crate::limits::{REPLY_COALESCE_BYTES, WRITE_SLICE_BYTES, WRITE_STALL_MAX};
 use bytes::{Bytes, BytesMut};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -136,10 +136,25 @@ impl Replies {
         wake(&self.shared.reader);
     }
 
-    fn give_up(&self) {
+    /// Drops every reply that is not written: nothing can be answered any more.
+    pub fn give_up(&self) {
         self.shared.broken.set(true);
+        self.shared.ended.set(true);
         self.shared.queue.borrow_mut().clear();
         wake(&self.shared.reader);
+        wake(&self.shared.writer);
+    }
+
+    /// Completes when nothing can be answered any more.
+    async fn broken(&self) {
+        poll_fn(|context| {
+            if self.shared.broken.get() {
+                return Poll::Ready(());
+            }
+            *self.shared.writer.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 }
 
@@ -191,11 +206,13 @@ impl Gathered {
 }
 
 /// Writes the replies of one connection in order until there are no more, or the peer stops reading.
-/// `sent` is told the bytes of each write.
-pub async fn write_replies(
+/// `sent` is told the bytes of each write; `hurried` completes when a write that stands still must be
+/// given up before its time.
+pub async fn write_replies<H: Future<Output = ()>>(
     replies: Replies,
     mut output: WriteHalf,
     sent: impl Fn(usize),
+    hurried: impl Fn() -> H,
 ) -> WriteEnd {
     let mut held: Option<Queued> = None;
     loop {
@@ -208,11 +225,18 @@ pub async fn write_replies(
         };
         let mut gathered = Gathered::default();
         let mut requests = vec![queued._request];
-        gathered.add(finish(queued.reply).await);
+        let gone = async {
+            replies.broken().await;
+            None
+        };
+        gathered.add(futures_lite::future::or(finish(queued.reply), gone).await);
+        if replies.shared.broken.get() {
+            return WriteEnd::Gone;
+        }
         held = gather_ready(&replies, &mut gathered, &mut requests).await;
         let piece = gathered.contiguous();
         if !piece.is_empty() {
-            match output.write_all(&[&piece], WRITE_STALL_MAX).await {
+            match write_piece(&mut output, &piece, &hurried).await {
                 Ok(()) => sent(piece.len()),
                 Err(error) => {
                     replies.give_up();
@@ -223,6 +247,24 @@ pub async fn write_replies(
         }
         replies.written(gathered.count);
     }
+}
+
+/// Writes in slices, so that one that stands still is told from one that is slow.
+async fn write_piece<H: Future<Output = ()>>(
+    output: &mut WriteHalf,
+    piece: &[u8],
+    hurried: &impl Fn() -> H,
+) -> std::io::Result<()> {
+    for slice in piece.chunks(WRITE_SLICE_BYTES) {
+        let parts = [slice];
+        let writing = output.write_all(&parts, WRITE_STALL_MAX);
+        let standing = async {
+            hurried().await;
+            Err(std::io::ErrorKind::TimedOut.into())
+        };
+        futures_lite::future::or(writing, standing).await?;
+    }
+    Ok(())
 }
 
 async fn finish(reply: Reply) -> Option<Answer> {

@@ -15,6 +15,7 @@ use crate::wire::{ErrorCode, RequestHeader};
 use std::time::Duration;
 
 /// What is known of one partition of the request before it is read.
+#[derive(Clone, Copy)]
 enum Part {
     /// The n-th partition to read.
     Read(usize),
@@ -54,12 +55,22 @@ impl Session {
         if parts.iter().any(|part| matches!(part, Part::Refused(_))) {
             limits.wait = Duration::ZERO;
         }
-        self.router.wait_for(&reads, &limits).await;
-        let mut units = self.fetches.take_share(wanted, FETCH_BYTES_LEAST).await;
+        self.unless_stopping(self.router.wait_for(&reads, &limits)).await;
+        let share = wanted.max(FETCH_BYTES_LEAST);
+        let mut units = self.fetches.take_share(share, FETCH_BYTES_LEAST).await;
         limits.bytes_max = wanted.min(units.bytes());
         limits.wait = Duration::ZERO;
         let found = self.router.fetch(&reads, &limits).await;
-        let reply = self.fetch_reply(request, parts, found);
+        let mut reply = self.fetch_reply(request, &parts, found);
+        if reply.records_bytes() > units.bytes() {
+            // One batch larger than the share: it waits its turn for all it needs. Taking it anyway
+            // would let a crowd of readers that never read hold many times the budget.
+            let bytes = reply.records_bytes();
+            drop((reply, units));
+            units = self.fetches.take(bytes).await;
+            let found = self.router.fetch(&reads, &limits).await;
+            reply = self.fetch_reply(request, &parts, found);
+        }
         units.resize(reply.records_bytes().max(1));
         let frame = self.encode_fetch(header, &reply);
         Answer { frame, units: Some(units) }
@@ -110,11 +121,11 @@ impl Session {
     fn fetch_reply(
         &self,
         request: &FetchRequest,
-        parts: Vec<Part>,
+        parts: &[Part],
         found: Vec<FetchedHere>,
     ) -> FetchReply<Chunk> {
         let mut found: Vec<Option<FetchedHere>> = found.into_iter().map(Some).collect();
-        let mut parts = parts.into_iter();
+        let mut parts = parts.iter().copied();
         let mut topics = Vec::with_capacity(request.topics.len());
         for topic in &request.topics {
             let mut partitions = Vec::with_capacity(topic.partitions.len());
