@@ -87,6 +87,12 @@ impl MemoryPool {
         as_i64(self.state.capacity_bytes) - self.state.free_bytes.get()
     }
 
+    /// Whether somebody waits now.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        !self.state.waiting.borrow().is_empty()
+    }
+
     /// How often somebody had to wait.
     #[must_use]
     pub fn waits(&self) -> u64 {

@@ -87,7 +87,11 @@ pub async fn serve(session: Session, conn: Conn, writing_since_ns: Rc<Cell<u64>>
         buffer: BytesMut::new(),
     };
     let end = read_requests(&session, &mut inbound, &replies).await;
-    replies.end();
+    match end {
+        // Nobody is there to be answered: what waits (a fetch may, for minutes) is dropped.
+        End::Gone => replies.give_up(),
+        _ => replies.end(),
+    }
     let write_end = writer_finished.recv_async().await.unwrap_or(WriteEnd::Gone);
     inbound.half.control().shutdown();
     note_end(&session, end, write_end);

@@ -18,11 +18,13 @@ use crate::limits::{
 };
 use crate::metrics::CoreMetrics;
 use crate::router::Router;
+use crate::shard::parked::{Parked, ParkedList};
 use crate::wire::{Request, RequestHeader};
 use admission::MemoryPool;
 use replies::Reply;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -47,6 +49,8 @@ pub struct Inner {
     /// Memory for larger fetch answers.
     pub large_fetches: MemoryPool,
     stopping: Cell<bool>,
+    /// Everything that waits for something that may never come, and must not outwait a stop.
+    waiting: RefCell<ParkedList>,
     open: RefCell<HashMap<u64, OpenConnection>>,
     next_connection: Cell<u64>,
 }
@@ -117,6 +121,7 @@ impl Session {
                 small_fetches: MemoryPool::new(small_fetch_bytes),
                 large_fetches: MemoryPool::new(fetch_bytes - small_fetch_bytes),
                 stopping: Cell::new(false),
+                waiting: RefCell::default(),
                 open: RefCell::default(),
                 next_connection: Cell::new(0),
             }),
@@ -141,6 +146,17 @@ impl Session {
         for connection in self.open.borrow().values() {
             connection.control.stop_reading();
         }
+        self.waiting.borrow_mut().wake_all();
+    }
+
+    /// Waits for `future`, or until the broker begins to stop.
+    async fn unless_stopping(&self, future: impl Future<Output = ()>) {
+        if self.stopping() {
+            return;
+        }
+        let parked = Parked::new();
+        self.waiting.borrow_mut().park(&parked);
+        futures_lite::future::or(future, parked.woken()).await;
     }
 
     /// Closes what is still open: clients that do not take their answers must not hold a stop up.

@@ -104,6 +104,9 @@ impl Replies {
     /// Adds the reply to the next request, and the memory the request itself holds.
     pub fn push(&self, reply: Reply, request: Units) {
         let shared = &self.shared;
+        if shared.broken.get() {
+            return; // The peer went away while this request was started: nobody hears of it.
+        }
         assert!(
             shared.in_flight.get() < shared.in_flight_max,
             "`room` was awaited"
@@ -146,10 +149,25 @@ impl Replies {
         wake(&self.shared.reader);
     }
 
-    fn give_up(&self) {
+    /// Drops every reply that is not written: nothing can be answered any more.
+    pub fn give_up(&self) {
         self.shared.broken.set(true);
+        self.shared.ended.set(true);
         self.shared.queue.borrow_mut().clear();
         wake(&self.shared.reader);
+        wake(&self.shared.writer);
+    }
+
+    /// Completes when nothing can be answered any more.
+    async fn broken(&self) {
+        poll_fn(|context| {
+            if self.shared.broken.get() {
+                return Poll::Ready(());
+            }
+            *self.shared.writer.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 }
 
@@ -239,7 +257,14 @@ pub async fn write_replies(replies: Replies, mut output: WriteHalf, watch: Write
         };
         let mut gathered = Gathered::default();
         let mut requests = vec![queued._request];
-        gathered.add(finish(queued.reply).await);
+        let gone = async {
+            replies.broken().await;
+            None
+        };
+        gathered.add(futures_lite::future::or(finish(queued.reply), gone).await);
+        if replies.shared.broken.get() {
+            return WriteEnd::Gone;
+        }
         held = gather_ready(&replies, &mut gathered, &mut requests).await;
         let piece = gathered.contiguous();
         if !piece.is_empty() {

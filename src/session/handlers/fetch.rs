@@ -58,15 +58,17 @@ impl Session {
         if parts.iter().any(|part| matches!(part, Part::Refused(_))) {
             limits.wait = Duration::ZERO;
         }
-        self.router.wait_for(&reads, &limits).await;
-        let held = wanted.min(self.router.available(&reads));
-        let mut units = match held {
-            0..=FETCH_SMALL_BYTES_MAX => self.small_fetches.take(FETCH_SMALL_BYTES_MAX).await,
-            _ => {
-                self.large_fetches
-                    .take_share(held, FETCH_SMALL_BYTES_MAX)
-                    .await
-            }
+        if !limits.wait.is_zero() {
+            self.unless_stopping(self.router.wait_for(&reads, &limits))
+                .await;
+        }
+        let foreseen = self.router.foresee(&reads);
+        let held = wanted.min(foreseen.total_bytes).max(foreseen.first_bytes);
+        let mut units = if held <= FETCH_SMALL_BYTES_MAX {
+            self.small_fetches.take(FETCH_SMALL_BYTES_MAX).await
+        } else {
+            let least = foreseen.first_bytes.max(FETCH_SMALL_BYTES_MAX);
+            self.large_fetches.take_share(held, least).await
         };
         limits.bytes_max = wanted.min(units.bytes());
         limits.wait = Duration::ZERO;
