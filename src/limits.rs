@@ -68,6 +68,8 @@ limits! {
     pub const COMMIT_DEPTH: usize = 4;
     /// Default length of a journal segment file, in bytes.
     pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
+    /// Least length of a journal segment file, in bytes: it holds the largest block.
+    pub const SEGMENT_BYTES_MIN: u64 = 20 << 20;
     /// Largest journal block whatever its content, in bytes: one whole frame of record batches and what
     /// the block adds (header, directory, padding).
     pub const BLOCK_BYTES_HARD_MAX: usize = FRAME_BYTES_MAX + (64 << 10);
@@ -294,6 +296,7 @@ const _: () = assert!(BLOCK_BYTES_MAX.is_multiple_of(BLOCK_ALIGN));
 const _: () = assert!(SEGMENT_BYTES_DEFAULT.is_multiple_of(BLOCK_ALIGN as u64));
 const _: () = assert!(MEMORY_REQUEST_PERCENT + MEMORY_FETCH_PERCENT < 100);
 const _: () = assert!(SEGMENT_BYTES_DEFAULT >= 2 * BLOCK_BYTES_HARD_MAX as u64);
+const _: () = assert!(SEGMENT_BYTES_MIN >= (BLOCK_BYTES_HARD_MAX + 2 * BLOCK_ALIGN) as u64);
 const _: () = assert!(BLOCK_BYTES_HARD_MAX.is_multiple_of(BLOCK_ALIGN));
 const _: () = assert!(BLOCK_BYTES_MAX <= BLOCK_BYTES_HARD_MAX);
 

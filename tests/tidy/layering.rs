@@ -31,7 +31,7 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
     (
         "admin",
         &[
-            "base", "limits", "config", "env", "wire", "journal", "check",
+            "base", "limits", "config", "env", "wire", "journal", "check", "metrics",
         ],
     ),
 ];
