@@ -2,10 +2,11 @@
 //!
 //! Goals: 2,000 idle connections and 500 consumers that long-poll (500 ms, the clients' default) an
 //! idle topic take at most 2 % of one core; iowait stays at or below 5 % and I/O pressure at or
-//! below 2 %, because an idle ring must not look like a busy disk. Method: the broker's own CPU time,
-//! `/proc/stat` and `/proc/pressure/io` over `IDLE_SECONDS` (10), first with nothing connected, then
-//! with everything. Figures of the whole host: run it alone. `IDLE_CHECK=1` makes a missed goal
-//! exit code 1. Without cargo's `--bench` it makes one short round, as a test of itself.
+//! below 2 %, because an idle ring must not look like a busy disk. Method: the broker's own CPU
+//! time, `/proc/stat` and `/proc/pressure/io` over `IDLE_SECONDS` (10), first with nothing
+//! connected, then with everything. Figures of the whole host: run it alone. `IDLE_CHECK=1` makes a
+//! missed goal exit code 1. Without cargo's `--bench` it makes one short round, as a test of
+//! itself.
 
 #[path = "../../tests/support/mod.rs"]
 #[allow(dead_code, reason = "the support of tests has more than this needs")]

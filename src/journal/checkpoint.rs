@@ -99,8 +99,8 @@ impl Checkpoint {
         bytes
     }
 
-    /// `None` if the bytes are not a whole checkpoint; an error if they are, but not of this journal's
-    /// shard or version.
+    /// `None` if the bytes are not a whole checkpoint; an error if they are, but not of this
+    /// journal's shard or version.
     fn decode(file: &Path, shard: u16, bytes: &[u8]) -> Result<Option<Self>, JournalError> {
         let whole = bytes.len() >= FIXED_BYTES + 12 && bytes[..8] == MAGIC;
         if !whole {
@@ -219,6 +219,11 @@ pub(super) fn write(
 
 async fn write_file(core: &Rc<Core>, checkpoint: Checkpoint) -> Result<(), JournalError> {
     let kept = checkpoint.kept();
+    assert_eq!(kept.replay_from, checkpoint.last.end);
+    assert!(
+        checkpoint.last.sequence.0 > 0,
+        "a checkpoint follows the first block"
+    );
     let path = checkpoint_path(&core.config.dir, checkpoint.number);
     let bytes = checkpoint.encode(core.config.shard.0);
     if bytes.len() > CHECKPOINT_BYTES_MAX {
@@ -253,7 +258,8 @@ async fn write_file(core: &Rc<Core>, checkpoint: Checkpoint) -> Result<(), Journ
 /// A full disk only costs the checkpoint; anything else means the disk fails.
 async fn failed(core: &Rc<Core>, path: &Path, error: io::Error) -> JournalError {
     if error.kind() == io::ErrorKind::StorageFull {
-        // The half-written file would be found damaged and passed over; removing it frees its space.
+        // The half-written file would be found damaged and passed over; removing it frees its
+        // space.
         let _ = core.env.disk().remove(path).await;
     } else {
         core.poison("a checkpoint could not be written", &error);
@@ -297,8 +303,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is written is read back, and no flipped bit and no truncation passes. Method: every
-    /// bit and every length of a small checkpoint.
+    /// Goal: what is written is read back, and no flipped bit and no truncation passes. Method:
+    /// every bit and every length of a small checkpoint.
     #[test]
     fn round_trip_and_every_bit() {
         let file = Path::new("checkpoint");

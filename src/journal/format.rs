@@ -30,14 +30,16 @@
 //! * The **header CRC covers the directory**, so rot in a body still tells exactly which partition
 //!   is concerned. It covers the payload CRC too, so it is a digest of the whole block, and
 //!   the next block carries it: the **chain**.
-//! * `incarnation` is a random nonce of the segment's present use, never shown to a client: neither a
-//!   stale block of a recycled segment nor a record that imitates a block can pass for one of ours.
+//! * `incarnation` is a random nonce of the segment's present use, never shown to a client: neither
+//!   a stale block of a recycled segment nor a record that imitates a block can pass for one of
+//!   ours.
 //! * `durable_seq` is the highest block known flushed when this one was packed. Recovery asks it
 //!   whether a damaged block had been acknowledged.
-//! * `window_bytes` bounds what the writer of this block ever had in flight: recovery needs it to tell
-//!   a torn tail from rot.
-//! * Record bodies carry no CRC of their own in the directory: each batch has one, and the directory
-//!   fixes the few header bytes that the batch CRC leaves out (base offset, epoch, length).
+//! * `window_bytes` bounds what the writer of this block ever had in flight: recovery needs it to
+//!   tell a torn tail from rot.
+//! * Record bodies carry no CRC of their own in the directory: each batch has one, and the
+//!   directory fixes the few header bytes that the batch CRC leaves out (base offset, epoch,
+//!   length).
 //!
 //! The places of magic, version, `header_len` and header CRC are the same in every version, so that
 //! a newer block is told from a damaged one and refused by its version's number.
@@ -249,8 +251,8 @@ pub fn decode_header(bytes: &[u8]) -> Result<Header, HeaderError> {
     Ok(header)
 }
 
-/// Writes the header over `bytes[..header_len]`, whose directory is already in place, and returns it
-/// with its digest.
+/// Writes the header over `bytes[..header_len]`, whose directory is already in place, and returns
+/// it with its digest.
 ///
 /// # Panics
 /// If lengths and counts contradict each other, or the block would vouch for itself: bugs.

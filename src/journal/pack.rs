@@ -2,8 +2,8 @@
 //! durable. Sans-io: no clock, no file, no waiting; `commit` drives it.
 //!
 //! Invariants:
-//! * the blocks beyond the durable prefix are at most `commit_depth` and `window_bytes` (one block is
-//!   always allowed): that is what recovery may find torn;
+//! * the blocks beyond the durable prefix are at most `commit_depth` and `window_bytes` (one block
+//!   is always allowed): that is what recovery may find torn;
 //! * blocks become durable *in sequence order*, whatever the order in which their writes complete;
 //! * `durable_seq` of a block is the durable prefix when it was packed, so it never names a block
 //!   that a crash could still take back;
@@ -199,6 +199,8 @@ impl Planner {
             staged_at_ns: now_ns,
         };
         let bytes = staged.body().len();
+        let records = matches!(staged.entry, StagedEntry::Records { .. });
+        assert!(bytes > 0 || !records, "records have bytes");
         let alone = format::block_len(HEADER_BYTES + ENTRY_BYTES, bytes);
         assert!(
             alone <= self.block_bytes_hard_max,
@@ -281,8 +283,8 @@ impl Planner {
         }
     }
 
-    /// Packs what [`Planner::plan`] laid out. `bytes` is zeroed and of the draft's length; it must be
-    /// written at the returned place. Returns the offset in the segment.
+    /// Packs what [`Planner::plan`] laid out. `bytes` is zeroed and of the draft's length; it must
+    /// be written at the returned place. Returns the offset in the segment.
     pub(super) fn pack(&mut self, draft: Draft, bytes: &mut [u8]) -> u64 {
         assert_eq!(bytes.len(), draft.block_len(), "the buffer is the block");
         assert_eq!(

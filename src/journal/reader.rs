@@ -1,10 +1,10 @@
 //! Reading extents back: recent ones from memory, older ones from the disk.
 //!
-//! * What comes from the disk is verified byte for byte (each batch's CRC, and against the extent the
-//!   few header bytes that CRC leaves out): a mismatch is an error, never wrong bytes.
+//! * What comes from the disk is verified byte for byte (each batch's CRC, and against the extent
+//!   the few header bytes that CRC leaves out): a mismatch is an error, never wrong bytes.
 //! * The memory holds whole blocks as they were written, first in, first out, bounded.
-//! * A reader pins its segment, so a file is never used again under it; a segment's position is unique
-//!   for ever, so a stale extent finds nothing rather than something else.
+//! * A reader pins its segment, so a file is never used again under it; a segment's position is
+//!   unique for ever, so a stale extent finds nothing rather than something else.
 
 use super::commit::Core;
 use super::format::batch;

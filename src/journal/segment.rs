@@ -3,7 +3,8 @@
 //!
 //! * A segment has a fixed length, and every byte of it has been written once, so an append never
 //!   meets `ENOSPC`, never changes metadata and costs one flush.
-//! * A file gets its journal name, and that name is durable, before the first block is written to it.
+//! * A file gets its journal name, and that name is durable, before the first block is written to
+//!   it.
 //! * A dead segment becomes a spare by a rename; a spare is only stale bytes, which the incarnation
 //!   and position of every block tell from live ones.
 
@@ -227,6 +228,7 @@ async fn house(core: Rc<Core>) {
 
 /// A dead segment becomes a spare.
 async fn retire(core: &Rc<Core>, segment: u64) -> io::Result<()> {
+    assert!(!core.is_ending(), "a journal that ends recycles nothing");
     core.space.borrow_mut().strike(segment);
     core.reader
         .borrow_mut()

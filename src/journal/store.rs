@@ -1,13 +1,14 @@
-//! The store's mark: whose data directory this is, and how many shards it has. Two copies, each with
-//! checksum and sequence; the newest whole one counts, and none whole is a refusal, never a new
-//! store.
+//! The store's mark: whose data directory this is, and how many shards it has. Two copies, each
+//! with checksum and sequence; the newest whole one counts, and none whole is a refusal, never a
+//! new store.
 //!
-//! A store is first marked *creating*, then its shards' journals are made, then it is marked *ready*.
-//! No listener opens before that, so nothing was acknowledged by a store that is still creating, and
-//! a crash in between is simply gone through again.
+//! A store is first marked *creating*, then its shards' journals are made, then it is marked
+//! *ready*. No listener opens before that, so nothing was acknowledged by a store that is still
+//! creating, and a crash in between is simply gone through again.
 //!
 //! ```text
-//! magic 8 │ version u16 │ shards u16 │ state u8, 3 zero │ id 16 │ sequence u64 │ segment length u64
+//! magic 8 │ version u16 │ shards u16 │ state u8, 3 zero │ id 16 │ sequence u64
+//! segment length u64
 //! CRC32C u32 over everything before          (little-endian; 52 bytes)
 //! ```
 
@@ -70,9 +71,9 @@ pub fn shard_dir(dir: &Path, shard: ShardId) -> PathBuf {
 
 /// Reads the mark of the store in `dir`, or makes a store like `new` (`None`: `--no-create`).
 ///
-/// The second value says whether the store is *new*: made by this call, or by one whose process ended
-/// before [`mark_ready`]. Of a new store the journals are opened with `create`, and when all are
-/// open, and before any listener is, [`mark_ready`] must be called.
+/// The second value says whether the store is *new*: made by this call, or by one whose process
+/// ended before [`mark_ready`]. Of a new store the journals are opened with `create`, and when all
+/// are open, and before any listener is, [`mark_ready`] must be called.
 ///
 /// # Errors
 /// If there is no store and none may be made, if both copies are damaged, or if journals are there

@@ -131,8 +131,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// The process dies, the next one recovers and serves, and then the power fails: what was served
-    /// must still be there.
+    /// The process dies, the next one recovers and serves, and then the power fails: what was
+    /// served must still be there.
     fn kill(&mut self, killed: Media, promise: &Promise, depth: u32) -> Result<(), String> {
         self.findings.images += 1;
         let recovered = recover(
@@ -274,7 +274,8 @@ pub fn recover(
     })
 }
 
-/// Whether what came back keeps the promise: a prefix of what was staged, with all that was promised.
+/// Whether what came back keeps the promise: a prefix of what was staged, with all that was
+/// promised.
 pub fn judge(promise: &Promise, found: &Content) -> Result<(), String> {
     if found.applied < promise.required {
         return Err(format!(

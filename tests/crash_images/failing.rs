@@ -1,6 +1,7 @@
-//! Goal: whichever operation of the disk fails, nothing is acknowledged that a crash could take, and
-//! what was acknowledged before survives (reliability.md, R5 on the journal). Method: for every *n*
-//! until a run ends without a hit, the n-th operation fails, in each way; then the usual crashes.
+//! Goal: whichever operation of the disk fails, nothing is acknowledged that a crash could take,
+//! and what was acknowledged before survives (reliability.md, R5 on the journal). Method: for every
+//! *n* until a run ends without a hit, the n-th operation fails, in each way; then the usual
+//! crashes.
 
 use crate::explore::{Effort, Findings};
 use crate::script::{Script, Step};

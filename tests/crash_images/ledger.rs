@@ -1,7 +1,7 @@
 //! The state machine under test: it keeps everything, so that nothing lost or invented can hide.
 //!
-//! An [`Item`] is one thing a script staged. A [`Ledger`] is what the journal applied. What recovery
-//! must produce is the fold of the first *k* items: [`expected`].
+//! An [`Item`] is one thing a script staged. A [`Ledger`] is what the journal applied. What
+//! recovery must produce is the fold of the first *k* items: [`expected`].
 
 use crate::batch;
 use penstock::base::ids::{Offset, PartitionIndex, Position, TopicId, TopicPartition};

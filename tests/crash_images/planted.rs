@@ -1,5 +1,6 @@
-//! Goal: each mistake this harness is there for is seen by it (reliability.md, R20). Method: the same
-//! seeds run with the bug switched on and off; with it there must be a violation, without it none.
+//! Goal: each mistake this harness is there for is seen by it (reliability.md, R20). Method: the
+//! same seeds run with the bug switched on and off; with it there must be a violation, without it
+//! none.
 //!
 //! A mistake that another line of defence hides is planted together with that line's absence.
 

@@ -1,10 +1,10 @@
-//! Goal: rot is never served and never silent (reliability.md, R7 and R8). Method: a store is written
-//! and stopped; every bit of every block header and directory, a sample of the other bits, and every
-//! file as a whole are damaged one at a time. After each the journal either refuses to open, or opens
-//! and serves only right bytes, with everything that is missing reported.
+//! Goal: rot is never served and never silent (reliability.md, R7 and R8). Method: a store is
+//! written and stopped; every bit of every block header and directory, a sample of the other bits,
+//! and every file as a whole are damaged one at a time. After each the journal either refuses to
+//! open, or opens and serves only right bytes, with everything that is missing reported.
 //!
-//! The one documented residue: the very last block, if nothing vouches for it, may be cut. Even then
-//! the cut is reported.
+//! The one documented residue: the very last block, if nothing vouches for it, may be cut. Even
+//! then the cut is reported.
 
 use crate::ledger::{Content, Item, Ledger, expected};
 use crate::script::{self, Promise, Script, Step};

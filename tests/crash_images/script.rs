@@ -115,8 +115,8 @@ impl Script {
         script
     }
 
-    /// What the generations after a crash do: a little of everything, so that most of their instants
-    /// lie in the recovery itself.
+    /// What the generations after a crash do: a little of everything, so that most of their
+    /// instants lie in the recovery itself.
     pub fn later(&self) -> Self {
         let small = |lane| Step::Append {
             lane,

@@ -1,5 +1,5 @@
-//! What befalls a disk outside the rules of power loss: rot, lost and swapped files, and the death of
-//! the process while the machine lives on.
+//! What befalls a disk outside the rules of power loss: rot, lost and swapped files, and the death
+//! of the process while the machine lives on.
 
 use super::media::{
     Change, Entry, InFlight, Inode, Media, OpId, SECTOR_BYTES, cut_slots, slot_mut,
@@ -63,10 +63,10 @@ impl Media {
         Rc::make_mut(&mut dir.visible).remove(name).is_some()
     }
 
-    /// The disk after the *process* died at this instant and the machine lived on. The kernel settles
-    /// each change in flight: it is carried out (a write perhaps only up to some sector) or never
-    /// will be. Flushes in flight promise nothing, and what was not flushed stays volatile: visible
-    /// to the next process, at the mercy of the next power cut.
+    /// The disk after the *process* died at this instant and the machine lived on. The kernel
+    /// settles each change in flight: it is carried out (a write perhaps only up to some sector) or
+    /// never will be. Flushes in flight promise nothing, and what was not flushed stays volatile:
+    /// visible to the next process, at the mercy of the next power cut.
     #[must_use]
     pub fn killed(&self, rng: &mut fastrand::Rng) -> Media {
         let mut media = self.clone();

@@ -35,7 +35,8 @@ pub enum Bug {
     RecoveryNotFlushed,
     /// The payload's checksum is not compared.
     PayloadNotChecked,
-    /// Recovery takes its own flush for enough, although one before it may have failed and forgotten.
+    /// Recovery takes its own flush for enough, although one before it may have failed and
+    /// forgotten.
     FailedFlushTrusted,
     /// A segment is recycled while the checkpoint still needs its replay.
     RecycledTooEarly,

@@ -4,8 +4,9 @@
 //! directory (tiling, continuity of offsets, epoch), and stamps two fields; it never looks inside.
 //!
 //! ```text
-//! 0 base offset i64 │ 8 length i32 │ 12 leader epoch i32 │ 16 magic i8 │ 17 crc u32 │ 21 attributes i16
-//! 23 last offset delta i32 │ … 61 records        (big-endian; the CRC covers bytes 21..)
+//! 0 base offset i64 │ 8 length i32 │ 12 leader epoch i32 │ 16 magic i8 │ 17 crc u32
+//! 21 attributes i16 │ 23 last offset delta i32 │ … 61 records
+//! (big-endian; the CRC covers bytes 21..)
 //! ```
 
 use crate::base::ids::Offset;

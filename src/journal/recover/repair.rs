@@ -1,5 +1,5 @@
-//! The end of a recovery: the tail is repaired, what nothing vouches for is written once more, and the
-//! running journal is put together.
+//! The end of a recovery: the tail is repaired, what nothing vouches for is written once more, and
+//! the running journal is put together.
 
 use super::opening::Opening;
 use super::report::{Cut, RecoveryReport};
@@ -33,6 +33,15 @@ impl Opening {
         let active = walk.cursor.place.map_or(0, |place| place.segment);
         let file = self.open_for_writing(active).await?;
         self.rewrite_unvouched().await?;
+        assert_eq!(
+            begun,
+            walk.cursor.sequence.0 > 0,
+            "a journal begins with its first block"
+        );
+        assert!(
+            self.last_end.sequence <= walk.cursor.sequence,
+            "nothing unread was applied"
+        );
         let next = self
             .settle_files(&walk, &file, cut.is_some() || !begun)
             .await?;
@@ -74,8 +83,8 @@ impl Opening {
         }))
     }
 
-    /// Decides what becomes of the files behind the end: of a journal that ends well, the next segment
-    /// is kept ready; behind a cut everything is wiped and spare.
+    /// Decides what becomes of the files behind the end: of a journal that ends well, the next
+    /// segment is kept ready; behind a cut everything is wiped and spare.
     async fn settle_files(
         &mut self,
         walk: &Walk,
@@ -159,6 +168,10 @@ impl Opening {
         later: &[u64],
     ) -> Result<(), JournalError> {
         let window = walk.window_bytes().next_multiple_of(ALIGN);
+        assert!(
+            window >= u64::from(self.config.window_bytes()),
+            "all that was in flight"
+        );
         let offset = walk.cursor.place.map_or(0, |place| place.offset);
         let end = (offset + window).min(self.config.segment_bytes);
         zero(active, offset, end).await?;

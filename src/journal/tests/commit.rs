@@ -1,5 +1,5 @@
-//! Goal: the live behaviour of a journal. Method: scripts on the simulated disk with random latencies,
-//! many seeds, and disks that fail at a chosen operation.
+//! Goal: the live behaviour of a journal. Method: scripts on the simulated disk with random
+//! latencies, many seeds, and disks that fail at a chosen operation.
 
 use super::*;
 use crate::env::sim::{Fault, FaultPlan, OpKind, Rule};
@@ -38,8 +38,7 @@ fn tickets_release_in_order_and_survive() {
             bench.journal.close().await.unwrap();
             bench.sleep_ms(1).await;
             assert_eq!(done.get(), 60);
-            let model = bench.model.borrow().clone();
-            model
+            bench.model.take()
         });
         let (model, report) = reopen(&run.after.stopped()).unwrap();
         assert_eq!(model.items, run.value.items, "seed {seed}");
@@ -190,7 +189,8 @@ fn the_nth_write_fails() {
     }
 }
 
-/// Appends one by one; the ids acknowledged, the hook's calls, the disk, and whether a fault was met.
+/// Appends one by one; the ids acknowledged, the hook's calls, the disk, and whether a fault was
+/// met.
 fn run_until_poisoned(seed: u64, plan: FaultPlan) -> (Vec<u64>, u64, Media, bool) {
     let calls = Rc::new(Cell::new(0));
     let hook = Rc::clone(&calls);

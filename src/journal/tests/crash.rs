@@ -1,6 +1,7 @@
-//! Goal: whatever a power cut or a kill leaves, everything acknowledged is replayed, in order, nothing
-//! is invented, and nothing is called damage. Method: run a script, cut the power at every few events,
-//! build several images of each instant, open each twice, and compare with the live order.
+//! Goal: whatever a power cut or a kill leaves, everything acknowledged is replayed, in order,
+//! nothing is invented, and nothing is called damage. Method: run a script, cut the power at every
+//! few events, build several images of each instant, open each twice, and compare with the live
+//! order.
 
 use super::*;
 use crate::env::sim::{CrashPoints, Event, Undecided};
@@ -54,8 +55,7 @@ async fn busy(bench: Bench, items: u64, mode: u64) -> Vec<Item> {
         }
     }
     bench.journal.close().await.unwrap();
-    let items = bench.model.borrow().items.clone();
-    items
+    bench.model.take().items
 }
 
 fn config(mode: u64) -> JournalConfig {
@@ -68,8 +68,8 @@ fn config(mode: u64) -> JournalConfig {
     }
 }
 
-/// One image: opens, shows a prefix of the live order with all that was acknowledged, and opens again
-/// to the same, with nothing left to cut.
+/// One image: opens, shows a prefix of the live order with all that was acknowledged, and opens
+/// again to the same, with nothing left to cut.
 fn check(image: &Media, acked: &[u64], live: &[Item], mode: u64, place: &str) -> RecoveryReport {
     let config = config(mode);
     let (opened, after) = reopen_with(image, config.clone());
@@ -123,7 +123,7 @@ fn campaign(seed: u64, items: u64, every: usize, images: u64) -> Met {
         if let Event::Mark(id) = event {
             acked.push(*id);
         }
-        if points.index() % every != 0 {
+        if !points.index().is_multiple_of(every) {
             continue;
         }
         let undecided: Undecided = points.media().undecided();
@@ -176,7 +176,7 @@ fn what_recovery_showed_survives_a_later_power_cut() {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut points = CrashPoints::new(&run.before, &run.events);
         while points.step().is_some() {
-            if points.index() % 11 != 0 {
+            if !points.index().is_multiple_of(11) {
                 continue;
             }
             let killed = points.media().killed(&mut rng);
@@ -224,7 +224,7 @@ fn power_cuts_during_recovery() {
             if let Event::Mark(id) = event {
                 acked.push(*id);
             }
-            if points.index() % 37 != 0 {
+            if !points.index().is_multiple_of(37) {
                 continue;
             }
             let undecided = points.media().undecided();
@@ -267,7 +267,7 @@ fn verify_raises_no_false_alarm() {
             let made = points
                 .media()
                 .lookup(&Path::new(DIR).join("journal-00000000.seg"));
-            if points.index() % 23 != 0 || made.is_none() {
+            if !points.index().is_multiple_of(23) || made.is_none() {
                 continue;
             }
             let undecided = points.media().undecided();

@@ -1,6 +1,6 @@
-//! Goal: rot, loss and exchange of files end in exactly the damage they did, or in a refusal; never in
-//! wrong or silently missing records, and never in a changed file. Method: finished journals, edited by
-//! hand.
+//! Goal: rot, loss and exchange of files end in exactly the damage they did, or in a refusal; never
+//! in wrong or silently missing records, and never in a changed file. Method: finished journals,
+//! edited by hand.
 
 use super::crash::verified;
 use super::*;

@@ -1,9 +1,9 @@
-//! Tests of the journal as a whole, on the simulated disk. Here: the model machine, small limits and
-//! the scripts that the test files share.
+//! Tests of the journal as a whole, on the simulated disk. Here: the model machine, small limits
+//! and the scripts that the test files share.
 //!
-//! `format` bytes · `planner` what goes into a block · `commit` live behaviour · `crash` power cuts at
-//! every instant · `damage` rot, swaps and the table of `recover` · `space` recycling and checkpoints ·
-//! `store` the store's marks.
+//! `format` bytes · `planner` what goes into a block · `commit` live behaviour · `crash` power cuts
+//! at every instant · `damage` rot, swaps and the table of `recover` · `space` recycling and
+//! checkpoints · `store` the store's marks.
 
 mod commit;
 mod crash;
