@@ -1,5 +1,5 @@
-//! Routes glommio's ring set-up and waiting through `env::real::ring` (see there for what is changed
-//! and why). The argument goes to everything that is linked: binary, tests, benches, examples.
+//! Routes glommio's ring set-up and waiting through `env::real::ring` (see there for what is
+//! changed and why). The argument goes to everything that is linked: binary, tests, benches.
 
 fn main() {
     for function in [

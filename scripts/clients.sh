@@ -81,12 +81,21 @@ for client in "${clients[@]}"; do
 done
 while [ "$(jobs -rp | grep -cvx "$BROKER_PID")" -gt 0 ]; do sleep 0.2; done
 
+# Clients that follow metadata reach the owning core: nothing may have been passed on.
+check_forwarded() {
+    local forwarded
+    forwarded="$(broker_forwarded)" || forwarded="unknown"
+    echo "clients: $forwarded parts were forwarded between cores"
+    [ "$forwarded" = 0 ]
+}
+
 if ! kill -0 "$BROKER_PID" 2> /dev/null; then
     echo "clients: the broker ended under the clients:" >&2
     tail -n 40 "$work/data.log" >&2
     echo "broker FAILED 0" >> "$work/verdicts"
     BROKER_PID=""
 else
+    check_forwarded || echo "routing FAILED 0" >> "$work/verdicts"
     broker_stop || echo "broker FAILED 0" >> "$work/verdicts"
 fi
 if grep -q FAILED "$work/verdicts"; then

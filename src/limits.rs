@@ -70,8 +70,8 @@ limits! {
     pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
     /// Least length of a journal segment file, in bytes: it holds the largest block.
     pub const SEGMENT_BYTES_MIN: u64 = 20 << 20;
-    /// Largest journal block whatever its content, in bytes: one whole frame of record batches and what
-    /// the block adds (header, directory, padding).
+    /// Largest journal block whatever its content, in bytes: one whole frame of record batches and
+    /// what the block adds (header, directory, padding).
     pub const BLOCK_BYTES_HARD_MAX: usize = FRAME_BYTES_MAX + (64 << 10);
     /// Most entries in one journal block.
     pub const BLOCK_ENTRIES_MAX: usize = 8192;
@@ -119,13 +119,19 @@ limits! {
     /// Microseconds an executor polls before it sleeps. Longer starves the kernel's flush workers,
     /// which run on the same CPU.
     pub const SPIN_BEFORE_PARK_US: u64 = 20;
-    /// Threads for blocking calls, per executor. One alone would let a slow `unlink` delay an `open`.
+    /// Threads for blocking calls, per executor. One alone would let a slow `unlink` delay an
+    /// `open`.
     pub const BLOCKING_THREADS: usize = 2;
-    /// Milliseconds for which the start of an executor is tried again when the kernel has no memory to
-    /// lock: rings of a process that just ended stay charged for a moment.
+    /// Milliseconds for which the start of an executor is tried again when the kernel has no memory
+    /// to lock: rings of a process that just ended stay charged for a moment.
     pub const EXECUTOR_RETRY_MS_MAX: u64 = 3_000;
     /// Milliseconds between such tries.
     pub const EXECUTOR_RETRY_PAUSE_MS: u64 = 100;
+    /// Milliseconds for which a taken address is tried again: the listener of a process that was
+    /// just killed outlives it for a moment.
+    pub const BIND_RETRY_MS_MAX: u64 = 500;
+    /// Milliseconds between such tries.
+    pub const BIND_RETRY_PAUSE_MS: u64 = 10;
 
     // Wire.
 

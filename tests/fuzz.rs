@@ -8,9 +8,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use bytes::Bytes;
+use penstock::base::ids::TopicId;
+use penstock::base::record_batch::{BatchBuilder, BatchView, RecordData};
+use penstock::wire::fetch::{FetchReply, PartitionReply, TopicReply};
 use penstock::wire::fuzz::{self, Meter, Target};
+use penstock::wire::produce::{ProducePartition, ProduceRequest, ProduceTopic};
 use penstock::wire::schema::Entropy;
 use penstock::wire::versions::{self, SERVED};
+use penstock::wire::{Request, RequestHeader, Text, request};
 
 /// The system allocator, counting the bytes each thread holds.
 struct Counting;
@@ -21,6 +27,7 @@ static ALLOCATOR: Counting = Counting;
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 fn count(bytes: isize) {
@@ -33,6 +40,7 @@ fn count(bytes: isize) {
 // cells that are constant-initialised and have no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         count(layout.size() as isize);
         unsafe { System.alloc(layout) }
     }
@@ -126,8 +134,8 @@ fn unhex(hex: &str) -> Vec<u8> {
 fn request_bodies(api_key: i16) -> Vec<Vec<u8>> {
     let frames = recorded(|key, _| key == api_key, "request");
     let body = |(_, _, frame): (i16, i16, Vec<u8>)| {
-        let frame = bytes::Bytes::from(frame);
-        let (_, body) = penstock::wire::RequestHeader::decode(&frame).expect("recorded");
+        let frame = Bytes::from(frame);
+        let (_, body) = RequestHeader::decode(&frame).expect("recorded");
         body.to_vec()
     };
     frames.into_iter().map(body).collect()
@@ -226,9 +234,130 @@ fn known_bombs() {
     }
 }
 
+/// Goal: a count that is honest costs no heap either. Method: Metadata for 30,000 empty names in
+/// every version before ids; as a list they would take twenty times the bytes.
+#[test]
+fn honest_bombs_cost_nothing() {
+    for version in 0..=9 {
+        let flexible = version == 9;
+        let mut body = match flexible {
+            true => vec![0xb1, 0xea, 0x01], // 30,001
+            false => 30_000u32.to_be_bytes().to_vec(),
+        };
+        // An empty name is two zeros; in version 9 a length of 1 and no tagged fields.
+        for _ in 0..30_000 {
+            body.extend_from_slice(&[u8::from(flexible), 0]);
+        }
+        let booleans = usize::from(version >= 4) + 2 * usize::from(version >= 8);
+        body.resize(body.len() + booleans + usize::from(flexible), 0);
+        let body = Bytes::from(body);
+        let header = RequestHeader {
+            api_key: versions::METADATA,
+            api_version: version,
+            ..RequestHeader::default()
+        };
+        let peak = ThreadHeap.peak(&mut || {
+            let decoded = request::decode(&header, &body);
+            let Ok(Request::Metadata(metadata)) = decoded else {
+                panic!("version {version}: {decoded:?}")
+            };
+            let topics = metadata.topics.expect("not null");
+            assert_eq!(topics.iter().count(), 30_000);
+        });
+        assert!(peak < 1024, "{peak} bytes");
+    }
+}
+
 /// Goal: the heap bound is really measured. Method: work that breaks it must be seen to.
 #[test]
 fn the_meter_counts() {
     let peak = ThreadHeap.peak(&mut || drop(std::hint::black_box(vec![0u8; 1 << 20])));
     assert!((1 << 20..2 << 20).contains(&peak));
+}
+
+/// A batch of one record.
+fn small_batch() -> Bytes {
+    let mut batch = BatchBuilder::new();
+    let value = Some(&b"value"[..]);
+    batch.append(&RecordData {
+        value,
+        ..RecordData::default()
+    });
+    Bytes::from(batch.finish())
+}
+
+/// A Produce of 200 partitions, as a session gets it: without its length.
+fn produce_frame() -> Bytes {
+    let batch = small_batch();
+    let partition = |index| ProducePartition {
+        index,
+        records: Some(batch.clone()),
+    };
+    let topic = ProduceTopic {
+        name: Text::from("topic"),
+        partitions: (0..200).map(partition).collect(),
+        ..ProduceTopic::default()
+    };
+    let produce = ProduceRequest {
+        topics: vec![topic].into(),
+        ..ProduceRequest::default()
+    };
+    let header = RequestHeader {
+        api_key: versions::PRODUCE,
+        api_version: 9,
+        ..RequestHeader::default()
+    };
+    let frame = request::encode(&header, &produce.into()).expect("short names");
+    Bytes::from(frame[4..].to_vec())
+}
+
+/// Goal: producing allocates per request, not per partition. Method: count: decoding 200 partitions
+/// and checking their batches makes the frame shareable, once.
+#[test]
+fn decoding_a_produce_allocates_once() {
+    let frame = produce_frame();
+    let before = ALLOCATIONS.get();
+    let (header, body) = RequestHeader::decode(&frame).expect("our own");
+    let Ok(Request::Produce(produce)) = request::decode(&header, &body) else {
+        panic!("our own request is refused")
+    };
+    let mut batches = 0;
+    for topic in &produce.topics {
+        for partition in &topic.partitions {
+            let records = partition.records.expect("not null");
+            let batch = BatchView::only(&records).expect("a batch");
+            batch.validate_produced().expect("good");
+            batches += 1;
+        }
+    }
+    assert_eq!(batches, 200);
+    let allocations = ALLOCATIONS.get() - before;
+    assert!(allocations <= 1, "{allocations}");
+}
+
+/// Goal: fetching allocates per answer, not per partition. Method: count: an answer of 200
+/// partitions takes its buffer and the handle of it.
+#[test]
+fn encoding_a_fetch_allocates_twice() {
+    let batch = small_batch();
+    let partition = |index| PartitionReply {
+        records: vec![batch.clone(), batch.clone()],
+        ..PartitionReply::error(index, 0)
+    };
+    let topic = TopicReply {
+        name: Text::from("topic"),
+        topic_id: TopicId::default(),
+        partitions: (0..200).map(partition).collect(),
+    };
+    let reply = FetchReply {
+        topics: vec![topic],
+        ..FetchReply::default()
+    };
+    for version in [4, 12, 18] {
+        let before = ALLOCATIONS.get();
+        let frame = reply.encode(version, 1).expect("short names");
+        let allocations = ALLOCATIONS.get() - before;
+        assert!(frame.len() > 400 * batch.len());
+        assert!(allocations <= 2, "{allocations}");
+    }
 }

@@ -3,8 +3,8 @@
 //! Goal: whatever the order of appends, retries, checkpoints and power cuts, what was acknowledged
 //! stays, at its offset, in order; what was not is there at most once; a retry gets the offset the
 //! first try got. Method: a seeded simulation runs random operations on a real `Shard` over the
-//! simulated disk, stops the machine at a random instant, lets the crash keep any subset of what was
-//! not durable, opens the shard again, and compares. `PENSTOCK_SEED` replays one seed.
+//! simulated disk, stops the machine at a random instant, lets the crash keep any subset of what
+//! was not durable, opens the shard again, and compares. `PENSTOCK_SEED` replays one seed.
 
 use bytes::Bytes;
 use penstock::base::ids::{
@@ -54,7 +54,10 @@ struct Model {
 }
 
 fn key(partition: i32) -> TopicPartition {
-    TopicPartition { topic: TopicId([5; 16]), partition: PartitionIndex(partition) }
+    TopicPartition {
+        topic: TopicId([5; 16]),
+        partition: PartitionIndex(partition),
+    }
 }
 
 fn new_model() -> Model {
@@ -65,7 +68,11 @@ fn new_model() -> Model {
         next_sequence: 0,
         unacknowledged: Vec::new(),
     });
-    Model { lanes: lanes.collect(), next_value: 1, ..Model::default() }
+    Model {
+        lanes: lanes.collect(),
+        next_value: 1,
+        ..Model::default()
+    }
 }
 
 fn make_batch(lane: &mut Lane, values: &[u64], padding: usize) -> Bytes {
@@ -99,7 +106,11 @@ fn send_new(env: &Env, shard: &Shard, model: &Rc<RefCell<Model>>, lane: usize, r
         let lane = &mut model.lanes[lane];
         let first_sequence = lane.next_sequence;
         let batch = make_batch(lane, &values, padding);
-        let unacknowledged = Unacknowledged { first_sequence, values, batch };
+        let unacknowledged = Unacknowledged {
+            first_sequence,
+            values,
+            batch,
+        };
         lane.unacknowledged.push(unacknowledged.clone());
         unacknowledged
     };
@@ -115,7 +126,9 @@ fn send(
 ) {
     let partition = model.borrow().lanes[lane].partition;
     let batch = unacknowledged.batch.clone();
-    let appended = shard.append(key(partition), batch, BATCH_BYTES_MAX).expect("in order");
+    let appended = shard
+        .append(key(partition), batch, BATCH_BYTES_MAX)
+        .expect("in order");
     let (shard, model) = (shard.clone(), Rc::clone(model));
     env.spawn("producer", async move {
         if shard.durable(appended.ticket).await.is_err() {
@@ -125,7 +138,10 @@ fn send(
         for (index, value) in unacknowledged.values.iter().enumerate() {
             let offset = appended.base_offset.0 + i64::try_from(index).expect("few");
             let before = model.acknowledged.insert((partition, offset), *value);
-            assert!(before.is_none_or(|before| before == *value), "two values at one offset");
+            assert!(
+                before.is_none_or(|before| before == *value),
+                "two values at one offset"
+            );
         }
         model.acknowledged_batches += 1;
         model.lanes[lane]
@@ -139,10 +155,15 @@ async fn read_all(shard: &Shard, partition: i32) -> Vec<u64> {
     let mut values = Vec::new();
     loop {
         let offset = Offset(i64::try_from(values.len()).expect("few"));
-        let plan = shard.plan(&key(partition), offset, 64 << 10).expect("within the log");
+        let plan = shard
+            .plan(&key(partition), offset, 64 << 10)
+            .expect("within the log");
         let chunks = shard.read(&plan, 64 << 10, true).await.expect("undamaged");
         if chunks.is_empty() {
-            assert_eq!(plan.committed, offset, "an empty read is the end of the log");
+            assert_eq!(
+                plan.committed, offset,
+                "an empty read is the end of the log"
+            );
             return values;
         }
         for chunk in chunks {
@@ -173,16 +194,25 @@ async fn check(shard: &Shard, model: &Rc<RefCell<Model>>) {
         for ((of, offset), value) in &model.acknowledged {
             if *of == partition {
                 let at = usize::try_from(*offset).expect("not negative");
-                assert_eq!(values.get(at), Some(value), "acknowledged {partition}@{offset}");
+                assert_eq!(
+                    values.get(at),
+                    Some(value),
+                    "acknowledged {partition}@{offset}"
+                );
             }
         }
         let unique: HashSet<&u64> = values.iter().collect();
         assert_eq!(unique.len(), values.len(), "a value is there twice");
-        assert!(values.iter().all(|value| model.sent.contains(value)), "an invented value");
+        assert!(
+            values.iter().all(|value| model.sent.contains(value)),
+            "an invented value"
+        );
         let mut by_lane: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
         let lane_of = |value: &u64| {
             let waiting = model.lanes.iter().position(|lane| {
-                lane.unacknowledged.iter().any(|batch| batch.values.contains(value))
+                lane.unacknowledged
+                    .iter()
+                    .any(|batch| batch.values.contains(value))
             });
             waiting.unwrap_or(usize::MAX)
         };
@@ -190,7 +220,10 @@ async fn check(shard: &Shard, model: &Rc<RefCell<Model>>) {
             by_lane.entry(lane_of(value)).or_default().push(*value);
         }
         for (lane, values) in by_lane.iter().filter(|(lane, _)| **lane != usize::MAX) {
-            assert!(values.is_sorted(), "lane {lane} is out of order: {values:?}");
+            assert!(
+                values.is_sorted(),
+                "lane {lane} is out of order: {values:?}"
+            );
         }
     }
 }
@@ -202,13 +235,15 @@ fn config() -> JournalConfig {
         block_bytes_max: 16 << 10,
         block_bytes_hard_max: 32 << 10,
         cache_bytes_max: 24 << 10,
-        ..JournalConfig::new("/data/shard-000".into(), ShardId(0))
+        ..JournalConfig::new("/shard-000".into(), ShardId(0))
     }
 }
 
 /// One life of the machine: open, check, retry what is unacknowledged, work, stop at some instant.
 async fn live(env: Env, model: Rc<RefCell<Model>>, last: bool) {
-    let (shard, _) = Shard::open(env.clone(), config()).await.expect("opens after any crash");
+    let (shard, _) = Shard::open(env.clone(), config())
+        .await
+        .expect("opens after any crash");
     check(&shard, &model).await;
     for lane in 0..LANES {
         let waiting = model.borrow().lanes[lane].unacknowledged.clone();
@@ -228,7 +263,11 @@ async fn live(env: Env, model: Rc<RefCell<Model>>, last: bool) {
             0..=9 if model.borrow().lanes[lane].unacknowledged.len() < 5 => {
                 send_new(&env, &shard, &model, lane, random >> 3);
             }
-            10..=12 => env.clock().sleep(Duration::from_micros((random >> 40) % 3_000)).await,
+            10..=12 => {
+                env.clock()
+                    .sleep(Duration::from_micros((random >> 40) % 3_000))
+                    .await
+            }
             13 => shard.checkpoint().await.expect("the disk is well"),
             14 => {
                 // A retry of something old, or of something in flight, must be told apart.
@@ -236,7 +275,10 @@ async fn live(env: Env, model: Rc<RefCell<Model>>, last: bool) {
                 if let (Some(oldest), true) = (oldest, lane + 1 < LANES) {
                     let partition = model.borrow().lanes[lane].partition;
                     let retried = shard.append(key(partition), oldest.batch, BATCH_BYTES_MAX);
-                    assert!(retried.expect("a retry").duplicate, "a retry made a second copy");
+                    assert!(
+                        retried.expect("a retry").duplicate,
+                        "a retry made a second copy"
+                    );
                 }
             }
             _ => env.yield_now().await,
@@ -244,7 +286,13 @@ async fn live(env: Env, model: Rc<RefCell<Model>>, last: bool) {
     }
     if last {
         shard.close().await.expect("the disk is well");
-        assert!(model.borrow().lanes.iter().all(|lane| lane.unacknowledged.is_empty()));
+        assert!(
+            model
+                .borrow()
+                .lanes
+                .iter()
+                .all(|lane| lane.unacknowledged.is_empty())
+        );
         check(&shard, &model).await;
     }
 }
@@ -259,7 +307,9 @@ fn run_seed(seed: u64) -> (usize, u64) {
         let shared = Rc::clone(&model);
         let sim = Sim::new(random.u64(..)).disk(media).unrecorded();
         let run = sim.run(move |env| live(env, shared, last));
-        trace ^= run.trace.rotate_left(u32::try_from(incarnation).expect("few"));
+        trace ^= run
+            .trace
+            .rotate_left(u32::try_from(incarnation).expect("few"));
         let undecided = run.after.undecided();
         let choice = undecided.sample(&mut random);
         media = run.after.crash(&undecided, &choice);
@@ -280,7 +330,10 @@ fn a_shard_keeps_what_it_acknowledged() {
         println!("seed {seed}");
         acknowledged += run_seed(seed).0;
     }
-    assert!(acknowledged > 50, "the runs must reach acknowledgements: {acknowledged}");
+    assert!(
+        acknowledged > 50,
+        "the runs must reach acknowledgements: {acknowledged}"
+    );
 }
 
 /// Goal: a seed is a whole run. Method: ten seeds, each twice, equal traces.
@@ -296,15 +349,23 @@ fn ten_seeds_twice_give_equal_traces() {
 fn the_producer_window_survives_a_restart() {
     let make = |sequence: i32| {
         let mut builder = BatchBuilder::new().producer(7, 0, sequence);
-        builder.append(&RecordData { value: Some(b"v"), ..RecordData::default() });
+        builder.append(&RecordData {
+            value: Some(b"v"),
+            ..RecordData::default()
+        });
         Bytes::from(builder.finish())
     };
     let run = Sim::new(1).run(move |env| async move {
         let (shard, _) = Shard::open(env, config()).await.expect("opens");
         for sequence in 0..8 {
-            let appended = shard.append(key(0), make(sequence), BATCH_BYTES_MAX).expect("fresh");
+            let appended = shard
+                .append(key(0), make(sequence), BATCH_BYTES_MAX)
+                .expect("fresh");
             assert_eq!(appended.base_offset, Offset(i64::from(sequence)));
-            shard.durable(appended.ticket).await.expect("the disk is well");
+            shard
+                .durable(appended.ticket)
+                .await
+                .expect("the disk is well");
         }
     });
     let undecided = run.after.undecided();
@@ -312,14 +373,24 @@ fn the_producer_window_survives_a_restart() {
     Sim::new(2).disk(crashed).run(move |env| async move {
         let (shard, _) = Shard::open(env, config()).await.expect("opens");
         for sequence in 3..8 {
-            let retried = shard.append(key(0), make(sequence), BATCH_BYTES_MAX).expect("known");
+            let retried = shard
+                .append(key(0), make(sequence), BATCH_BYTES_MAX)
+                .expect("known");
             assert!(retried.duplicate);
             assert_eq!(retried.base_offset, Offset(i64::from(sequence)));
             assert_eq!(retried.ticket, StageSequence(0));
         }
         let gap = shard.append(key(0), make(9), BATCH_BYTES_MAX);
-        assert_eq!(gap, Err(AppendError::OutOfOrderSequence { expected: 8, found: 9 }));
-        let next = shard.append(key(0), make(8), BATCH_BYTES_MAX).expect("fresh");
+        assert_eq!(
+            gap,
+            Err(AppendError::OutOfOrderSequence {
+                expected: 8,
+                found: 9
+            })
+        );
+        let next = shard
+            .append(key(0), make(8), BATCH_BYTES_MAX)
+            .expect("fresh");
         assert_eq!(next.base_offset, Offset(8));
     });
 }

@@ -3,6 +3,7 @@
 #
 #   broker_folder               a new folder beside the build: a temporary file system may lack O_DIRECT
 #   broker_start DATA [FLAG…]   sets BROKER (an address) and BROKER_PID once everything is served
+#   broker_forwarded            parts of requests that reached a core which did not own them
 #   broker_kill                 kill -9, as a crash would
 #   broker_stop                 SIGTERM; fails unless it ends with 0 within the promised 5 s
 
@@ -39,7 +40,15 @@ broker_start() {
         tail -n 20 "$log" >&2
         return 1
     fi
-    BROKER="$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["kafka"][0])' "$ready")"
+    BROKER="$(broker_ready "$ready" '["kafka"][0]')"
+    BROKER_HTTP="$(broker_ready "$ready" '["http"]')"
+}
+
+broker_ready() { python3 -c "import json, sys; print(json.load(open(sys.argv[1]))$2)" "$1"; }
+
+broker_forwarded() {
+    curl -sf "http://$BROKER_HTTP/dump" |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["total"]["forward"]["sent"])'
 }
 
 broker_kill() {

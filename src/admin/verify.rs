@@ -60,8 +60,8 @@ pub fn run(args: &VerifyArgs, out: &mut Output) -> Result<(), AdminError> {
     }
 }
 
-/// Keeps a broker out meanwhile. A directory without a lock file was never served where it lies, and
-/// one that cannot be written cannot be served: both are read as they are.
+/// Keeps a broker out meanwhile. A directory without a lock file was never served where it lies,
+/// and one that cannot be written cannot be served: both are read as they are.
 fn lock(directory: &Path) -> Result<Option<DataLock>, AdminError> {
     let file = directory.join("LOCK");
     match read_file(&file, limits::BLOCK_ALIGN) {

@@ -37,7 +37,8 @@ newtype! {
     BlockSequence(u64)
 }
 newtype! {
-    /// A byte position in a shard's journal: `segment number × segment length + offset in the file`.
+    /// A byte position in a shard's journal: `segment number × segment length + offset in the
+    /// file`.
     Position(u64)
 }
 newtype! {

@@ -1,4 +1,5 @@
-//! What every room may use: ids as newtypes, the record batch view, exit codes. Pure and synchronous.
+//! What every room may use: ids as newtypes, the record batch view, exit codes. Pure and
+//! synchronous.
 
 pub mod base64;
 pub mod exit;

@@ -295,13 +295,8 @@ fn cpus(config: &Config, host: &HostFacts) -> Result<Vec<usize>, ConfigError> {
             .copied()
             .take(crate::limits::CORES_MAX)
             .collect()),
-        Cores::Count(count) if *count > allowed.len() => conflict(format!(
-            "cores is {count}, but this process may run on {} CPUs only ({}): ask for fewer, or \
-             widen its affinity mask",
-            allowed.len(),
-            Cores::List(allowed.clone()).show()
-        )),
-        Cores::Count(count) => Ok(allowed[..*count].to_vec()),
+        // More cores than CPUs share them in turn: slower, but a store can be opened anywhere.
+        Cores::Count(count) => Ok(allowed.iter().copied().cycle().take(*count).collect()),
         Cores::List(list) => match list.iter().find(|cpu| !allowed.contains(cpu)) {
             Some(cpu) => conflict(format!(
                 "cores names CPU {cpu}, but this process may run on {} only: choose among those, \

@@ -85,7 +85,8 @@ impl Buffer {
     }
 }
 
-/// Immutable bytes, shared by reference count on one executor (a block that was written, or a read).
+/// Immutable bytes, shared by reference count on one executor (a block that was written, or a
+/// read).
 #[derive(Clone)]
 pub struct SharedBuffer {
     backing: Backing,
@@ -178,7 +179,8 @@ mod tests {
         assert!(inner.slice(96..96).is_empty());
     }
 
-    /// Goal: a slice cannot leave its view, even where the backing is longer. Method: one byte over.
+    /// Goal: a slice cannot leave its view, even where the backing is longer. Method: one byte
+    /// over.
     #[test]
     #[should_panic(expected = "a slice leaves its buffer")]
     fn slice_stays_inside_its_view() {

@@ -55,8 +55,8 @@ impl Clock {
         }
     }
 
-    /// Runs `future` for at most `duration`: `None` if the time ran out first (the future is dropped,
-    /// so it must be safe to cancel: never a write, never an accept).
+    /// Runs `future` for at most `duration`: `None` if the time ran out first (the future is
+    /// dropped, so it must be safe to cancel: never a write, never an accept).
     ///
     /// The future is polled before the timer is armed, so what is ready at once costs no timer.
     pub async fn deadline<T>(

@@ -39,10 +39,8 @@ enum Inner {
 }
 
 impl Env {
-    /// The real surroundings of the executor this is called on.
-    ///
-    /// # Panics
-    /// Outside an executor that [`real::executor`] started.
+    /// The real surroundings of the executor this is called on (the cores get theirs from
+    /// [`real::executor`]). Elsewhere its futures panic.
     #[must_use]
     pub fn real() -> Env {
         Env {

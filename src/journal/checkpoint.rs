@@ -19,7 +19,6 @@ use super::space::{Kept, SegmentRow};
 use super::{JournalConfig, JournalError, StagedEntry};
 use crate::base::ids::{BlockSequence, Position};
 use crate::env::Disk;
-use crate::env::sim::Bug;
 use crate::limits::CHECKPOINT_BYTES_MAX;
 use bytes::Bytes;
 use std::future::Future;
@@ -83,7 +82,13 @@ impl Checkpoint {
         bytes.extend_from_slice(&rows.to_le_bytes());
         assert_eq!(bytes.len(), FIXED_BYTES);
         for row in &self.rows {
-            for word in [row.segment, row.incarnation, row.live_bytes, row.end_bytes, row.last.0] {
+            for word in [
+                row.segment,
+                row.incarnation,
+                row.live_bytes,
+                row.end_bytes,
+                row.last.0,
+            ] {
                 bytes.extend_from_slice(&word.to_le_bytes());
             }
         }
@@ -94,8 +99,8 @@ impl Checkpoint {
         bytes
     }
 
-    /// `None` if the bytes are not a whole checkpoint; an error if they are, but not of this journal's
-    /// shard or version.
+    /// `None` if the bytes are not a whole checkpoint; an error if they are, but not of this
+    /// journal's shard or version.
     fn decode(file: &Path, shard: u16, bytes: &[u8]) -> Result<Option<Self>, JournalError> {
         let whole = bytes.len() >= FIXED_BYTES + 12 && bytes[..8] == MAGIC;
         if !whole {
@@ -115,7 +120,10 @@ impl Checkpoint {
         }
         if get_u16(body, 10) != shard {
             let owner = get_u16(body, 10);
-            return Err(JournalError::foreign(file, format!("it is shard {owner}'s checkpoint")));
+            return Err(JournalError::foreign(
+                file,
+                format!("it is shard {owner}'s checkpoint"),
+            ));
         }
         let rows = get_u32(body, 76) as usize;
         let state_at = FIXED_BYTES + rows * ROW_BYTES + 8;
@@ -167,7 +175,10 @@ pub(super) async fn load(
     };
     if checkpoint.number != number {
         let other = checkpoint.number;
-        return Err(JournalError::foreign(&path, format!("it is checkpoint {other:08x}, renamed")));
+        return Err(JournalError::foreign(
+            &path,
+            format!("it is checkpoint {other:08x}, renamed"),
+        ));
     }
     if checkpoint.segment_bytes != config.segment_bytes {
         return Err(JournalError::Config(format!(
@@ -183,7 +194,10 @@ pub(super) fn write(
     core: Rc<Core>,
     state: Vec<u8>,
 ) -> impl Future<Output = Result<(), JournalError>> + 'static {
-    assert!(!core.is_applying(), "a checkpoint inside apply would hold half a block");
+    assert!(
+        !core.is_applying(),
+        "a checkpoint inside apply would hold half a block"
+    );
     assert!(!core.checkpointing.get(), "one checkpoint at a time");
     core.checkpointing.set(true);
     let space = core.space.borrow();
@@ -205,6 +219,11 @@ pub(super) fn write(
 
 async fn write_file(core: &Rc<Core>, checkpoint: Checkpoint) -> Result<(), JournalError> {
     let kept = checkpoint.kept();
+    assert_eq!(kept.replay_from, checkpoint.last.end);
+    assert!(
+        checkpoint.last.sequence.0 > 0,
+        "a checkpoint follows the first block"
+    );
     let path = checkpoint_path(&core.config.dir, checkpoint.number);
     let bytes = checkpoint.encode(core.config.shard.0);
     if bytes.len() > CHECKPOINT_BYTES_MAX {
@@ -214,9 +233,6 @@ async fn write_file(core: &Rc<Core>, checkpoint: Checkpoint) -> Result<(), Journ
     core.space.borrow_mut().checkpoint_tried(checkpoint.number);
     let number = checkpoint.number;
     drop(checkpoint);
-    if core.env.planted(Bug::CheckpointNamedBeforeSync) {
-        name(core, number).await?;
-    }
     let disk = core.env.disk();
     let mut stored = disk.write_small_new(&path, bytes).await;
     if stored.is_ok() {
@@ -242,7 +258,8 @@ async fn write_file(core: &Rc<Core>, checkpoint: Checkpoint) -> Result<(), Journ
 /// A full disk only costs the checkpoint; anything else means the disk fails.
 async fn failed(core: &Rc<Core>, path: &Path, error: io::Error) -> JournalError {
     if error.kind() == io::ErrorKind::StorageFull {
-        // The half-written file would be found damaged and passed over; removing it frees its space.
+        // The half-written file would be found damaged and passed over; removing it frees its
+        // space.
         let _ = core.env.disk().remove(path).await;
     } else {
         core.poison("a checkpoint could not be written", &error);
@@ -286,22 +303,33 @@ mod tests {
         }
     }
 
-    /// Goal: what is written is read back, and no flipped bit and no truncation passes. Method: every
-    /// bit and every length of a small checkpoint.
+    /// Goal: what is written is read back, and no flipped bit and no truncation passes. Method:
+    /// every bit and every length of a small checkpoint.
     #[test]
     fn round_trip_and_every_bit() {
         let file = Path::new("checkpoint");
         let bytes = sample().encode(2);
         let decoded = Checkpoint::decode(file, 2, &bytes).unwrap();
         assert_eq!(decoded, Some(sample()));
-        assert!(Checkpoint::decode(file, 3, &bytes).is_err(), "another shard's");
+        assert!(
+            Checkpoint::decode(file, 3, &bytes).is_err(),
+            "another shard's"
+        );
         for bit in 0..bytes.len() * 8 {
             let mut rotten = bytes.clone();
             rotten[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Checkpoint::decode(file, 2, &rotten).unwrap(), None, "bit {bit}");
+            assert_eq!(
+                Checkpoint::decode(file, 2, &rotten).unwrap(),
+                None,
+                "bit {bit}"
+            );
         }
         for len in 0..bytes.len() {
-            assert_eq!(Checkpoint::decode(file, 2, &bytes[..len]).unwrap(), None, "len {len}");
+            assert_eq!(
+                Checkpoint::decode(file, 2, &bytes[..len]).unwrap(),
+                None,
+                "len {len}"
+            );
         }
     }
 }

@@ -16,7 +16,11 @@ pub struct Poisoned {
 
 impl fmt::Display for Poisoned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the journal stopped after a disk failure: {}", self.reason)
+        write!(
+            f,
+            "the journal stopped after a disk failure: {}",
+            self.reason
+        )
     }
 }
 

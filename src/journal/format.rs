@@ -30,14 +30,16 @@
 //! * The **header CRC covers the directory**, so rot in a body still tells exactly which partition
 //!   is concerned. It covers the payload CRC too, so it is a digest of the whole block, and
 //!   the next block carries it: the **chain**.
-//! * `incarnation` is a random nonce of the segment's present use, never shown to a client: neither a
-//!   stale block of a recycled segment nor a record that imitates a block can pass for one of ours.
+//! * `incarnation` is a random nonce of the segment's present use, never shown to a client: neither
+//!   a stale block of a recycled segment nor a record that imitates a block can pass for one of
+//!   ours.
 //! * `durable_seq` is the highest block known flushed when this one was packed. Recovery asks it
 //!   whether a damaged block had been acknowledged.
-//! * `window_bytes` bounds what the writer of this block ever had in flight: recovery needs it to tell
-//!   a torn tail from rot.
-//! * Record bodies carry no CRC of their own in the directory: each batch has one, and the directory
-//!   fixes the few header bytes that the batch CRC leaves out (base offset, epoch, length).
+//! * `window_bytes` bounds what the writer of this block ever had in flight: recovery needs it to
+//!   tell a torn tail from rot.
+//! * Record bodies carry no CRC of their own in the directory: each batch has one, and the
+//!   directory fixes the few header bytes that the batch CRC leaves out (base offset, epoch,
+//!   length).
 //!
 //! The places of magic, version, `header_len` and header CRC are the same in every version, so that
 //! a newer block is told from a damaged one and refused by its version's number.
@@ -249,17 +251,29 @@ pub fn decode_header(bytes: &[u8]) -> Result<Header, HeaderError> {
     Ok(header)
 }
 
-/// Writes the header over `bytes[..header_len]`, whose directory is already in place, and returns it
-/// with its digest.
+/// Writes the header over `bytes[..header_len]`, whose directory is already in place, and returns
+/// it with its digest.
 ///
 /// # Panics
 /// If lengths and counts contradict each other, or the block would vouch for itself: bugs.
 pub fn encode_header(mut header: Header, bytes: &mut [u8]) -> Header {
     let header_len = header.header_len as usize;
-    assert_eq!(header_len, HEADER_BYTES + header.entry_count as usize * ENTRY_BYTES);
-    assert!(header.durable < header.sequence, "a block cannot vouch for itself");
-    assert!(header.block_len() <= BLOCK_BYTES_HARD_MAX, "a block above the hard limit");
-    assert!(header.position.0.is_multiple_of(BLOCK_ALIGN as u64), "blocks are aligned");
+    assert_eq!(
+        header_len,
+        HEADER_BYTES + header.entry_count as usize * ENTRY_BYTES
+    );
+    assert!(
+        header.durable < header.sequence,
+        "a block cannot vouch for itself"
+    );
+    assert!(
+        header.block_len() <= BLOCK_BYTES_HARD_MAX,
+        "a block above the hard limit"
+    );
+    assert!(
+        header.position.0.is_multiple_of(BLOCK_ALIGN as u64),
+        "blocks are aligned"
+    );
     put(bytes, 0, &MAGIC.to_le_bytes());
     put(bytes, 8, &FORMAT_VERSION.to_le_bytes());
     put(bytes, 10, &header.shard.0.to_le_bytes());
@@ -281,7 +295,10 @@ pub fn encode_header(mut header: Header, bytes: &mut [u8]) -> Header {
 
 /// Writes directory record `index` of the block that starts at `bytes`.
 pub fn encode_entry(entry: &DirectoryEntry, index: usize, bytes: &mut [u8]) {
-    assert!(index < BLOCK_ENTRIES_MAX, "more entries than a block may have");
+    assert!(
+        index < BLOCK_ENTRIES_MAX,
+        "more entries than a block may have"
+    );
     assert!(entry.kind == EntryKind::Records || entry.record_count == 0);
     let at = HEADER_BYTES + index * ENTRY_BYTES;
     put(bytes, at, &[entry.kind as u8, 0, 0, 0]);
@@ -311,7 +328,10 @@ pub fn decode_entry(
     index: usize,
     bytes: &[u8],
 ) -> Result<DirectoryEntry, EntryError> {
-    assert!(index < header.entry_count as usize, "a directory record past the directory");
+    assert!(
+        index < header.entry_count as usize,
+        "a directory record past the directory"
+    );
     let at = HEADER_BYTES + index * ENTRY_BYTES;
     let kind = EntryKind::from_number(bytes[at]).ok_or(EntryError::UnknownKind(bytes[at]))?;
     let mut topic = [0u8; 16];

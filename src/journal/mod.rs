@@ -1,9 +1,10 @@
 //! Durability: the only room that knows blocks and files.
 //!
 //! Everything a shard must make durable goes through one sequential stream of blocks. The shard
-//! *stages* entries; the writer packs everything staged into a block, writes it durably, and only then
-//! hands the entries to the shard's [`StateMachine`], in journal order: live and in replay alike.
-//! So state = last checkpoint + replay, and the one wait a producer knows is [`Journal::committed`].
+//! *stages* entries; the writer packs everything staged into a block, writes it durably, and only
+//! then hands the entries to the shard's [`StateMachine`], in journal order: live and in replay
+//! alike. So state = last checkpoint + replay, and the one wait a producer knows is
+//! [`Journal::committed`].
 //!
 //! Reading order: `format` (bytes), `pack` (what goes into a block), `commit` (when it is durable),
 //! `recover` (what a crash means), `scan` (how recovery reads), `reader`, `space`, `segment`.
@@ -11,10 +12,10 @@
 //! Invariants:
 //! * a ticket is released only when its block and every earlier one are durable, in position order;
 //!   after one failure no ticket is ever released (`commit`);
-//! * nothing persistent is trusted over the journal; nothing is deleted or cut because it is damaged
-//!   (`recover`);
-//! * a segment is used again only if none of its records is alive, both kept checkpoints say so, and
-//!   no reader holds it (`space`).
+//! * nothing persistent is trusted over the journal; nothing is deleted or cut because it is
+//!   damaged (`recover`);
+//! * a segment is used again only if none of its records is alive, both kept checkpoints say so,
+//!   and no reader holds it (`space`).
 //!
 //! A journal lives on the core of its shard and never leaves it.
 
@@ -254,8 +255,8 @@ pub enum EntryView<'block> {
 /// order, only once durable.
 ///
 /// In one block, the records of all partitions come first, then the other entries in the order of
-/// staging. The journal holds no borrow of its own during `apply`, so a machine may stage and release
-/// in it; it must not start a checkpoint in it.
+/// staging. The journal holds no borrow of its own during `apply`, so a machine may stage and
+/// release in it; it must not start a checkpoint in it.
 pub trait StateMachine {
     /// Replaces the whole state by a checkpoint's.
     ///
@@ -293,11 +294,14 @@ impl Journal {
     /// first if it is large.
     ///
     /// # Panics
-    /// If the entry is larger than a block may be, of one of the journal's own kinds, or the journal
-    /// is closed: bugs of the caller.
+    /// If the entry is larger than a block may be, of one of the journal's own kinds, or the
+    /// journal is closed: bugs of the caller.
     pub fn stage(&self, entry: StagedEntry) -> StageSequence {
         if let StagedEntry::State { kind, .. } = &entry {
-            assert!(!kind.is_internal(), "a kind of the journal's own was staged");
+            assert!(
+                !kind.is_internal(),
+                "a kind of the journal's own was staged"
+            );
         }
         self.core.stage(entry)
     }

@@ -2,8 +2,8 @@
 //! durable. Sans-io: no clock, no file, no waiting; `commit` drives it.
 //!
 //! Invariants:
-//! * the blocks beyond the durable prefix are at most `commit_depth` and `window_bytes` (one block is
-//!   always allowed): that is what recovery may find torn;
+//! * the blocks beyond the durable prefix are at most `commit_depth` and `window_bytes` (one block
+//!   is always allowed): that is what recovery may find torn;
 //! * blocks become durable *in sequence order*, whatever the order in which their writes complete;
 //! * `durable_seq` of a block is the durable prefix when it was packed, so it never names a block
 //!   that a crash could still take back;
@@ -129,7 +129,10 @@ pub(super) struct Planner {
 
 impl Planner {
     pub(super) fn new(config: &JournalConfig, tail: Tail) -> Self {
-        assert!(tail.offset <= config.segment_bytes, "a tail outside its segment");
+        assert!(
+            tail.offset <= config.segment_bytes,
+            "a tail outside its segment"
+        );
         Self {
             shard: config.shard,
             term: config.term,
@@ -158,10 +161,6 @@ impl Planner {
 
     pub(super) fn tail(&self) -> Tail {
         self.tail
-    }
-
-    pub(super) fn durable(&self) -> BlockSequence {
-        self.durable
     }
 
     pub(super) fn staged_bytes(&self) -> usize {
@@ -200,8 +199,13 @@ impl Planner {
             staged_at_ns: now_ns,
         };
         let bytes = staged.body().len();
+        let records = matches!(staged.entry, StagedEntry::Records { .. });
+        assert!(bytes > 0 || !records, "records have bytes");
         let alone = format::block_len(HEADER_BYTES + ENTRY_BYTES, bytes);
-        assert!(alone <= self.block_bytes_hard_max, "an entry larger than a block may be");
+        assert!(
+            alone <= self.block_bytes_hard_max,
+            "an entry larger than a block may be"
+        );
         self.staged_bytes += bytes;
         self.staged.push_back(staged);
         self.stage_last += 1;
@@ -215,7 +219,10 @@ impl Planner {
             return Plan::Wait;
         }
         let draft = self.gather();
-        assert!(draft.items > 0, "a block of staged items holds at least one");
+        assert!(
+            draft.items > 0,
+            "a block of staged items holds at least one"
+        );
         assert!(draft.block_len() <= self.block_bytes_hard_max);
         self.place(draft)
     }
@@ -256,7 +263,8 @@ impl Planner {
             items += 1;
         }
         self.order.clear();
-        self.order.extend(0..u32::try_from(items).expect("bounded by BLOCK_ENTRIES_MAX"));
+        self.order
+            .extend(0..u32::try_from(items).expect("bounded by BLOCK_ENTRIES_MAX"));
         let staged = &self.staged;
         self.order
             .sort_unstable_by_key(|&index| (staged[index as usize].group(), index));
@@ -275,18 +283,26 @@ impl Planner {
         }
     }
 
-    /// Packs what [`Planner::plan`] laid out. `bytes` is zeroed and of the draft's length; it must be
-    /// written at the returned place. Returns the offset in the segment.
+    /// Packs what [`Planner::plan`] laid out. `bytes` is zeroed and of the draft's length; it must
+    /// be written at the returned place. Returns the offset in the segment.
     pub(super) fn pack(&mut self, draft: Draft, bytes: &mut [u8]) -> u64 {
         assert_eq!(bytes.len(), draft.block_len(), "the buffer is the block");
-        assert_eq!(self.order.len(), draft.items, "a plan is packed before the next is made");
+        assert_eq!(
+            self.order.len(),
+            draft.items,
+            "a plan is packed before the next is made"
+        );
         let mut at = draft.header_len;
         for &index in &self.order {
             let body = self.staged[index as usize].body();
             bytes[at..at + body.len()].copy_from_slice(body);
             at += body.len();
         }
-        assert_eq!(at, draft.header_len + draft.payload_len, "bodies fill the payload");
+        assert_eq!(
+            at,
+            draft.header_len + draft.payload_len,
+            "bodies fill the payload"
+        );
         let entries = std::mem::take(&mut self.entries);
         for (index, entry) in entries.iter().enumerate() {
             let start = draft.header_len + entry.body_offset as usize;
@@ -380,8 +396,14 @@ impl Planner {
         self.tail.offset += bytes.len() as u64;
         self.tail.sequence = sequence;
         self.tail.digest = header.digest;
-        assert!(self.tail.offset <= self.segment_bytes, "a block leaves its segment");
-        assert!(self.in_flight.len() < self.depth, "more in flight than a crash may tear");
+        assert!(
+            self.tail.offset <= self.segment_bytes,
+            "a block leaves its segment"
+        );
+        assert!(
+            self.in_flight.len() < self.depth,
+            "more in flight than a crash may tear"
+        );
         self.in_flight.push_back(InFlight {
             header,
             segment: tail.segment,
@@ -404,11 +426,17 @@ impl Planner {
 
     /// A block's own write is durable.
     pub(super) fn written(&mut self, sequence: BlockSequence) {
-        let first = self.in_flight.front().expect("a write completes while in flight");
+        let first = self
+            .in_flight
+            .front()
+            .expect("a write completes while in flight");
         let index = sequence.0 - first.header.sequence.0;
         let index = usize::try_from(index).expect("at most commit_depth");
         let block = &mut self.in_flight[index];
-        assert_eq!(block.header.sequence, sequence, "blocks in flight are contiguous");
+        assert_eq!(
+            block.header.sequence, sequence,
+            "blocks in flight are contiguous"
+        );
         assert!(!block.written, "a write completes once");
         block.written = true;
     }
@@ -437,7 +465,11 @@ impl Planner {
             return None;
         }
         let block = self.in_flight.pop_front()?;
-        assert_eq!(block.header.sequence.0, self.durable.0 + 1, "the prefix grows by one");
+        assert_eq!(
+            block.header.sequence.0,
+            self.durable.0 + 1,
+            "the prefix grows by one"
+        );
         self.durable = block.header.sequence;
         self.in_flight_bytes -= block.header.block_len();
         Some(block)
@@ -458,14 +490,23 @@ fn extend_directory(
             leader_epoch,
             record_count,
             ..
-        } => (EntryKind::Records, *partition, *base_offset, *record_count, *leader_epoch),
+        } => (
+            EntryKind::Records,
+            *partition,
+            *base_offset,
+            *record_count,
+            *leader_epoch,
+        ),
         StagedEntry::State { kind, .. } => (*kind, TopicPartition::default(), Offset(0), 0, 0),
     };
     let last = entries.last_mut();
     let same = last.filter(|last| last.kind == kind && last.partition == partition);
     if let (EntryKind::Records, Some(last)) = (kind, same) {
         let next = last.base_offset.0 + i64::from(last.record_count);
-        assert_eq!(next, base_offset.0, "an offset is assigned once, without gaps");
+        assert_eq!(
+            next, base_offset.0,
+            "an offset is assigned once, without gaps"
+        );
         if last.leader_epoch == leader_epoch {
             last.record_count += record_count;
             last.body_len += body_len;
@@ -492,6 +533,10 @@ fn finish_entry(mut entry: DirectoryEntry, body: &mut [u8]) -> DirectoryEntry {
     }
     let next = batch::stamp(body, entry.base_offset, entry.leader_epoch);
     let expected = entry.base_offset.0 + i64::from(entry.record_count);
-    assert_eq!(next, Ok(Offset(expected)), "the staged batches span the offsets they claim");
+    assert_eq!(
+        next,
+        Ok(Offset(expected)),
+        "the staged batches span the offsets they claim"
+    );
     entry
 }

@@ -1,10 +1,10 @@
 //! Reading extents back: recent ones from memory, older ones from the disk.
 //!
-//! * What comes from the disk is verified byte for byte (each batch's CRC, and against the extent the
-//!   few header bytes that CRC leaves out): a mismatch is an error, never wrong bytes.
+//! * What comes from the disk is verified byte for byte (each batch's CRC, and against the extent
+//!   the few header bytes that CRC leaves out): a mismatch is an error, never wrong bytes.
 //! * The memory holds whole blocks as they were written, first in, first out, bounded.
-//! * A reader pins its segment, so a file is never used again under it; a segment's position is unique
-//!   for ever, so a stale extent finds nothing rather than something else.
+//! * A reader pins its segment, so a file is never used again under it; a segment's position is
+//!   unique for ever, so a stale extent finds nothing rather than something else.
 
 use super::commit::Core;
 use super::format::batch;
@@ -38,7 +38,10 @@ impl Reader {
     /// Keeps a block that became durable; returns the bytes kept.
     pub(super) fn keep(&mut self, position: Position, block: SharedBuffer) -> usize {
         let newest = self.blocks.back();
-        assert!(newest.is_none_or(|(newest, _)| *newest < position.0), "blocks come in order");
+        assert!(
+            newest.is_none_or(|(newest, _)| *newest < position.0),
+            "blocks come in order"
+        );
         self.blocks_bytes += block.len();
         self.blocks.push_back((position.0, block));
         while self.blocks_bytes > self.blocks_bytes_max {
@@ -52,7 +55,9 @@ impl Reader {
     }
 
     fn recent(&self, extent: &Extent) -> Option<SharedBuffer> {
-        let after = self.blocks.partition_point(|(start, _)| *start <= extent.position.0);
+        let after = self
+            .blocks
+            .partition_point(|(start, _)| *start <= extent.position.0);
         let (start, block) = self.blocks.get(after.checked_sub(1)?)?;
         let first = usize::try_from(extent.position.0 - start).ok()?;
         let end = first + extent.len_bytes as usize;
@@ -60,7 +65,10 @@ impl Reader {
     }
 
     fn file(&mut self, segment: u64) -> Option<File> {
-        let index = self.files.iter().position(|(number, _)| *number == segment)?;
+        let index = self
+            .files
+            .iter()
+            .position(|(number, _)| *number == segment)?;
         let (number, file) = self.files.remove(index)?;
         self.files.push_back((number, file.clone()));
         Some(file)

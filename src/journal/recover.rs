@@ -1,30 +1,36 @@
-//! What a crash means: torn tail or corruption. The decision is a pure function; `scan` reads, `walk`
-//! goes from block to block, `replay` opens the journal, `report` says what was found.
+//! What a crash means: torn tail or corruption. The decision is a pure function; `scan` reads,
+//! `walk` goes from block to block, `opening` finds the start, `replay` applies, `repair` ends it,
+//! `report` says what was found.
 //!
 //! Everything is flushed first, then read. At the first invalid block *k*, recovery looks on, at
 //! aligned places only, for blocks that carry the identity of their segment's present use:
 //!
 //! | what follows | meaning | action |
 //! |---|---|---|
-//! | a valid later block with `durable_seq ≥ k` | *k* was acknowledged | **corruption**: hand the damage to the state machine, go on behind it, keep every byte |
-//! | traces wider than what can be in flight | no single crash did this | **corruption**: refuse to open |
+//! | a later block with `durable_seq ≥ k` | *k* was acknowledged | **corruption**: tell, go on |
+//! | traces wider than what can be in flight | not one crash | **corruption**: refuse to open |
 //! | later blocks, none vouching for *k* | same unflushed window | **torn tail**: cut at *k* |
-//! | no later block, traces within the window | torn, or rot of the very last block | cut, and say so |
+//! | no later block, traces within the window | torn, or rot of the last | cut, and say so |
 //! | nothing at all | the end | go on writing here |
 //!
-//! A stale block can never vouch: blocks past a cut were written while block *k* was not durable, so
-//! their `durable_seq` is below *k*. Even so the window behind a cut is zeroed and flushed, and a seal
-//! that names the cut is written, before anything else.
+//! To tell means: what is damaged is handed to the state machine in its place and listed in a
+//! report, the replay goes on behind it, and every byte is kept.
+//!
+//! A stale block can never vouch: blocks past a cut were written while block *k* was not durable,
+//! so their `durable_seq` is below *k*. Even so the window behind a cut is zeroed and flushed, and
+//! a seal that names the cut is written, before anything else.
 //!
 //! Invariants: *nothing is cut that any later block vouches for; nothing is zeroed but the window
 //! behind a cut; when opening has returned, everything replayed is on the platter.*
 
+mod opening;
+mod repair;
 mod replay;
 mod report;
 mod scan;
 mod walk;
 
-pub(super) use replay::open;
+pub(super) use opening::open;
 pub use report::{Cut, Damage, DamageKind, RecoveryReport};
 pub(super) use scan::{ALIGN, Scanned, Scanner};
 pub(super) use walk::{Cursor as WalkCursor, Place as WalkPlace, Step, Walk};
@@ -60,7 +66,8 @@ pub(super) struct Evidence {
     pub later: bool,
     /// Something of this use of the segment, or something the device cannot read, is there.
     pub traces: bool,
-    /// How far from the invalid block, or from the start of a later segment, traces and blocks reach.
+    /// How far from the invalid block, or from the start of a later segment, traces and blocks
+    /// reach.
     pub width_bytes: u64,
 }
 
@@ -78,13 +85,12 @@ pub(super) enum Verdict {
 }
 
 /// The table of the module's comment, row by row.
-pub(super) fn decide(
-    invalid: BlockSequence,
-    evidence: &Evidence,
-    window_bytes: u64,
-) -> Verdict {
+pub(super) fn decide(invalid: BlockSequence, evidence: &Evidence, window_bytes: u64) -> Verdict {
     assert!(invalid.0 > 0, "blocks are counted from 1");
-    assert!(evidence.later || evidence.vouched.0 == 0, "only a block vouches");
+    assert!(
+        evidence.later || evidence.vouched.0 == 0,
+        "only a block vouches"
+    );
     if evidence.vouched >= invalid {
         return Verdict::Corruption;
     }

@@ -3,7 +3,8 @@
 //!
 //! * A segment has a fixed length, and every byte of it has been written once, so an append never
 //!   meets `ENOSPC`, never changes metadata and costs one flush.
-//! * A file gets its journal name, and that name is durable, before the first block is written to it.
+//! * A file gets its journal name, and that name is durable, before the first block is written to
+//!   it.
 //! * A dead segment becomes a spare by a rename; a spare is only stale bytes, which the incarnation
 //!   and position of every block tell from live ones.
 
@@ -62,13 +63,19 @@ impl FileName {
 
 /// Path of a segment file.
 pub(super) fn segment_path(dir: &Path, segment: u64) -> PathBuf {
-    assert!(segment <= u64::from(u32::MAX), "segment numbers have eight hex digits");
+    assert!(
+        segment <= u64::from(u32::MAX),
+        "segment numbers have eight hex digits"
+    );
     dir.join(format!("journal-{segment:08x}.seg"))
 }
 
 /// Path of a checkpoint file.
 pub(super) fn checkpoint_path(dir: &Path, number: u64) -> PathBuf {
-    assert!(number <= u64::from(u32::MAX), "checkpoint numbers have eight hex digits");
+    assert!(
+        number <= u64::from(u32::MAX),
+        "checkpoint numbers have eight hex digits"
+    );
     dir.join(format!("checkpoint-{number:08x}.ckpt"))
 }
 
@@ -111,7 +118,9 @@ impl Segments {
         next: Option<OpenSegment>,
         spares: Vec<PathBuf>,
     ) -> Self {
-        let follows = next.as_ref().is_none_or(|next| next.number == active.number + 1);
+        let follows = next
+            .as_ref()
+            .is_none_or(|next| next.number == active.number + 1);
         assert!(follows, "the next segment follows the active one");
         Self {
             active,
@@ -136,7 +145,11 @@ impl Segments {
     /// Makes the next segment the active one; its number, and whether it is fresh.
     pub(super) fn roll(&mut self) -> Option<(u64, bool)> {
         let next = self.next.take()?;
-        assert_eq!(next.number, self.active.number + 1, "segments are contiguous");
+        assert_eq!(
+            next.number,
+            self.active.number + 1,
+            "segments are contiguous"
+        );
         self.active = next;
         Some((self.active.number, self.active.fresh))
     }
@@ -170,10 +183,17 @@ fn next_chore(core: &Core) -> Chore {
         dead = space.reclaimable_too_early(segments.active.number);
     }
     if let Some(dead) = dead {
-        assert!(dead < segments.active.number, "the active segment is never retired");
+        assert!(
+            dead < segments.active.number,
+            "the active segment is never retired"
+        );
         return Chore::Retire(dead);
     }
-    if segments.next.is_none() {
+    // A name that is there thus proves that the mark of the segment before it is durable: recovery
+    // tells a wiped segment from one that was never begun by it, and finds at most one segment
+    // behind a cut.
+    let begun = core.durable_end.get().position.0 / core.config.segment_bytes;
+    if segments.next.is_none() && begun == segments.active.number {
         return Chore::Prepare(segments.active.number + 1);
     }
     if segments.spares.len() > SPARE_SEGMENTS_MAX {
@@ -194,7 +214,10 @@ async fn house(core: Rc<Core>) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 core.counters.space_waits.inc();
-                core.env.clock().sleep(Duration::from_millis(SPACE_RETRY_MS)).await;
+                core.env
+                    .clock()
+                    .sleep(Duration::from_millis(SPACE_RETRY_MS))
+                    .await;
             }
             Err(error) => core.poison("segment files could not be kept", &error),
         }
@@ -205,8 +228,11 @@ async fn house(core: Rc<Core>) {
 
 /// A dead segment becomes a spare.
 async fn retire(core: &Rc<Core>, segment: u64) -> io::Result<()> {
+    assert!(!core.is_ending(), "a journal that ends recycles nothing");
     core.space.borrow_mut().strike(segment);
-    core.reader.borrow_mut().forget(segment, core.config.segment_bytes);
+    core.reader
+        .borrow_mut()
+        .forget(segment, core.config.segment_bytes);
     core.counters.segments.set(core.space.borrow().len() as i64);
     let dir = &core.config.dir;
     let spare = spare_path(dir, segment);
@@ -263,7 +289,10 @@ async fn make(core: &Rc<Core>, number: u64) -> io::Result<PathBuf> {
 
 async fn remove_spare(core: &Rc<Core>, path: PathBuf) -> io::Result<()> {
     core.env.disk().remove(&path).await?;
-    core.segments.borrow_mut().spares.retain(|spare| *spare != path);
+    core.segments
+        .borrow_mut()
+        .spares
+        .retain(|spare| *spare != path);
     Ok(())
 }
 
@@ -285,7 +314,12 @@ mod tests {
         let unfinished = name(unfinished_path(dir, 7));
         assert_eq!(FileName::parse(&unfinished), FileName::Unfinished);
         assert_eq!(FileName::parse("recovery-1-2.json"), FileName::Report);
-        for other in ["journal-1.seg", "journal-0000000g.seg", "LOCK", "journal-+0000001.seg"] {
+        for other in [
+            "journal-1.seg",
+            "journal-0000000g.seg",
+            "LOCK",
+            "journal-+0000001.seg",
+        ] {
             assert_eq!(FileName::parse(other), FileName::Other, "{other}");
         }
     }

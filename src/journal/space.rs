@@ -51,6 +51,8 @@ pub(super) struct Space {
     kept: VecDeque<Kept>,
     /// Highest checkpoint number ever used, whole or not.
     checkpoint_last: u64,
+    /// Checkpoint files that exist and are not kept: damaged, or left by an interrupted removal.
+    strays: BTreeSet<u64>,
 }
 
 impl Space {
@@ -61,7 +63,18 @@ impl Space {
             segments: BTreeMap::new(),
             kept: VecDeque::new(),
             checkpoint_last: 0,
+            strays: BTreeSet::new(),
         }
+    }
+
+    /// A checkpoint file that is not kept exists; it goes once two newer ones are kept.
+    pub(super) fn stray(&mut self, number: u64) {
+        assert!(number > 0 && number <= self.checkpoint_last);
+        assert!(
+            self.kept.iter().all(|kept| kept.number != number),
+            "it is kept"
+        );
+        self.strays.insert(number);
     }
 
     /// A number no checkpoint file has had.
@@ -71,6 +84,7 @@ impl Space {
 
     /// A checkpoint file of this number may exist, whole or not.
     pub(super) fn checkpoint_tried(&mut self, number: u64) {
+        assert!(number > 0, "checkpoints are counted from 1");
         self.checkpoint_last = self.checkpoint_last.max(number);
     }
 
@@ -102,7 +116,11 @@ impl Space {
 
     /// A block of the segment is durable.
     pub(super) fn wrote(&mut self, segment: u64, end_bytes: u64, last: BlockSequence) {
-        let row = &mut self.segments.get_mut(&segment).expect("a block lies in a segment").row;
+        let row = &mut self
+            .segments
+            .get_mut(&segment)
+            .expect("a block lies in a segment")
+            .row;
         assert!(end_bytes > row.end_bytes && end_bytes <= self.segment_bytes);
         assert!(last > row.last);
         row.end_bytes = end_bytes;
@@ -111,9 +129,17 @@ impl Space {
 
     /// Records were applied.
     pub(super) fn lives(&mut self, segment: u64, bytes: u32) {
-        let row = &mut self.segments.get_mut(&segment).expect("records lie in a segment").row;
+        let row = &mut self
+            .segments
+            .get_mut(&segment)
+            .expect("records lie in a segment")
+            .row;
+        assert!(bytes > 0, "records have bytes");
         row.live_bytes += u64::from(bytes);
-        assert!(row.live_bytes <= self.segment_bytes, "more alive than a segment holds");
+        assert!(
+            row.live_bytes <= self.segment_bytes,
+            "more alive than a segment holds"
+        );
     }
 
     /// Records were released.
@@ -121,7 +147,10 @@ impl Space {
     /// # Panics
     /// If more is released than is alive: an extent was released twice.
     pub(super) fn died(&mut self, segment: u64, bytes: u32) {
-        let segment = self.segments.get_mut(&segment).expect("a live extent's segment is kept");
+        let segment = self
+            .segments
+            .get_mut(&segment)
+            .expect("a live extent's segment is kept");
         let left = segment.row.live_bytes.checked_sub(u64::from(bytes));
         segment.row.live_bytes = left.expect("an extent is released once");
     }
@@ -138,7 +167,25 @@ impl Space {
         self.checkpoint_tried(checkpoint.number);
         self.kept.push_back(checkpoint);
         let surplus = self.kept.len().saturating_sub(CHECKPOINTS_KEPT);
-        self.kept.drain(..surplus).map(|kept| kept.number).collect()
+        let gone = self.kept.drain(..surplus).map(|kept| kept.number);
+        self.strays.extend(gone);
+        assert!(self.kept.len() <= CHECKPOINTS_KEPT);
+        if self.kept.len() < CHECKPOINTS_KEPT {
+            return Vec::new();
+        }
+        let oldest = self.kept.front().map_or(0, |kept| kept.number);
+        let newer = self.strays.split_off(&oldest);
+        std::mem::replace(&mut self.strays, newer)
+            .into_iter()
+            .collect()
+    }
+
+    /// A checkpoint that was found whole when the journal was opened.
+    pub(super) fn keep_found(&mut self, checkpoint: Kept) {
+        let newest = self.kept.back();
+        assert!(newest.is_none_or(|newest| newest.number < checkpoint.number));
+        assert!(self.kept.len() < CHECKPOINTS_KEPT);
+        self.kept.push_back(checkpoint);
     }
 
     /// Where a recovery would start; `None`: at the beginning.
@@ -154,19 +201,24 @@ impl Space {
         let free = |segment: &&Segment| {
             let row = &segment.row;
             let end = (row.segment + 1) * self.segment_bytes;
-            let unneeded = |kept: &Kept| {
-                end <= kept.replay_from.0 && !kept.live.contains(&row.segment)
-            };
+            let unneeded =
+                |kept: &Kept| end <= kept.replay_from.0 && !kept.live.contains(&row.segment);
             row.live_bytes == 0
                 && self.kept.iter().all(unneeded)
                 && Rc::strong_count(&segment.pin) == 1
         };
-        self.segments.values().find(free).map(|segment| segment.row.segment)
+        self.segments
+            .values()
+            .find(free)
+            .map(|segment| segment.row.segment)
     }
 
     /// Planted bug (simulation only): reclaims what the checkpoints may still need.
     pub(super) fn reclaimable_too_early(&self, active: u64) -> Option<u64> {
-        let mut sealed = self.segments.values().filter(|segment| segment.row.segment < active);
+        let mut sealed = self
+            .segments
+            .values()
+            .filter(|segment| segment.row.segment < active);
         sealed
             .find(|segment| segment.row.live_bytes == 0)
             .map(|segment| segment.row.segment)
@@ -174,14 +226,19 @@ impl Space {
 
     /// Strikes a segment off the books: from here on no reader finds it.
     pub(super) fn strike(&mut self, segment: u64) {
-        let gone = self.segments.remove(&segment).expect("only known segments are struck off");
+        let gone = self
+            .segments
+            .remove(&segment)
+            .expect("only known segments are struck off");
         assert_eq!(gone.row.live_bytes, 0, "live records keep their segment");
         assert_eq!(Rc::strong_count(&gone.pin), 1, "a reader holds the segment");
     }
 
     /// Holds a segment for a reader until the answer is dropped.
     pub(super) fn pin(&self, segment: u64) -> Option<Rc<()>> {
-        self.segments.get(&segment).map(|segment| Rc::clone(&segment.pin))
+        self.segments
+            .get(&segment)
+            .map(|segment| Rc::clone(&segment.pin))
     }
 }
 

@@ -1,13 +1,14 @@
-//! The store's mark: whose data directory this is, and how many shards it has. Two copies, each with
-//! checksum and sequence; the newest whole one counts, and none whole is a refusal, never a new
-//! store.
+//! The store's mark: whose data directory this is, and how many shards it has. Two copies, each
+//! with checksum and sequence; the newest whole one counts, and none whole is a refusal, never a
+//! new store.
 //!
-//! A store is first marked *creating*, then its shards' journals are made, then it is marked *ready*.
-//! No listener opens before that, so nothing was acknowledged by a store that is still creating, and
-//! a crash in between is simply gone through again.
+//! A store is first marked *creating*, then its shards' journals are made, then it is marked
+//! *ready*. No listener opens before that, so nothing was acknowledged by a store that is still
+//! creating, and a crash in between is simply gone through again.
 //!
 //! ```text
-//! magic 8 │ version u16 │ shards u16 │ state u8, 3 zero │ id 16 │ sequence u64 │ segment length u64
+//! magic 8 │ version u16 │ shards u16 │ state u8, 3 zero │ id 16 │ sequence u64
+//! segment length u64
 //! CRC32C u32 over everything before          (little-endian; 52 bytes)
 //! ```
 
@@ -70,9 +71,9 @@ pub fn shard_dir(dir: &Path, shard: ShardId) -> PathBuf {
 
 /// Reads the mark of the store in `dir`, or makes a store like `new` (`None`: `--no-create`).
 ///
-/// The second value says whether the store is *new*: made by this call, or by one whose process ended
-/// before [`mark_ready`]. Of a new store the journals are opened with `create`, and when all are
-/// open, and before any listener is, [`mark_ready`] must be called.
+/// The second value says whether the store is *new*: made by this call, or by one whose process
+/// ended before [`mark_ready`]. Of a new store the journals are opened with `create`, and when all
+/// are open, and before any listener is, [`mark_ready`] must be called.
 ///
 /// # Errors
 /// If there is no store and none may be made, if both copies are damaged, or if journals are there
@@ -91,7 +92,10 @@ pub async fn open_or_create(
             Copy::Whole(mark) => whole.push((index, mark)),
         }
     }
-    let newest = whole.iter().map(|(_, mark)| *mark).max_by_key(|mark| mark.sequence);
+    let newest = whole
+        .iter()
+        .map(|(_, mark)| *mark)
+        .max_by_key(|mark| mark.sequence);
     if let Some(newest) = newest {
         check_same(dir, &whole)?;
         // The other copy is brought up to date, so that one more rot is survived.
@@ -104,7 +108,11 @@ pub async fn open_or_create(
     }
     if damaged > 0 {
         let what = "no copy of the store's mark is whole";
-        return Err(JournalError::corrupt(&dir.join(NAMES[0]), Position(0), what));
+        return Err(JournalError::corrupt(
+            &dir.join(NAMES[0]),
+            Position(0),
+            what,
+        ));
     }
     let Some(new) = new else {
         let what = "there is no store in this directory, and none may be made (--no-create)";
@@ -118,9 +126,7 @@ pub async fn open_or_create(
     };
     assert!(!mark.ready, "a store becomes ready by mark_ready");
     env.disk().create_dir_all(dir).await?;
-    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        env.disk().sync_dir(parent).await?;
-    }
+    sync_ancestors(env, dir).await?;
     for name in NAMES {
         write(env, dir, name, &mark).await?;
     }
@@ -263,9 +269,30 @@ async fn refuse_orphans(env: &Env, dir: &Path) -> Result<(), JournalError> {
         None => Ok(()),
         Some(entry) => Err(JournalError::missing(
             &dir.join(NAMES[0]),
-            format!("{} holds {}, but the store's mark is gone", shard.display(), entry.name),
+            format!(
+                "{} holds {}, but the store's mark is gone",
+                shard.display(),
+                entry.name
+            ),
         )),
     }
+}
+
+/// Makes the names that lead to a new folder durable, each in its parent.
+pub(super) async fn sync_ancestors(env: &Env, dir: &Path) -> Result<(), JournalError> {
+    for ancestor in dir
+        .ancestors()
+        .skip(1)
+        .filter(|path| !path.as_os_str().is_empty())
+    {
+        match env.disk().sync_dir(ancestor).await {
+            Ok(()) => {}
+            // A folder that we may not even open is none of those we made.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// A random UUID (version 4).

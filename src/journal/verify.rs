@@ -2,7 +2,9 @@
 //! nothing. The torn tail that a killed process leaves is the end of the journal, not damage.
 
 use super::checkpoint;
-use super::recover::{Cut, Damage, DamageKind, Scanned, Scanner, Step, Walk, WalkCursor, WalkPlace};
+use super::recover::{
+    Cut, CutReason, Damage, DamageKind, Scanned, Scanner, Step, Walk, WalkCursor, WalkPlace,
+};
 use super::segment::{FileName, checkpoint_path, segment_path};
 use super::space::SegmentRow;
 use super::{JournalConfig, JournalError};
@@ -62,6 +64,7 @@ impl VerifyReport {
         if self.damage.len() < DAMAGE_LISTED_MAX {
             self.damage.push(damage);
         }
+        assert!(self.damage.len() as u64 <= self.damage_total);
     }
 
     fn file_damaged(&mut self, file: &Path, position: Position, what: impl Into<String>) {
@@ -79,11 +82,7 @@ impl VerifyReport {
 ///
 /// # Errors
 /// If the folder cannot be listed; whatever is wrong inside is in the report.
-pub async fn verify(
-    env: Env,
-    dir: &Path,
-    shard: ShardId,
-) -> Result<VerifyReport, JournalError> {
+pub async fn verify(env: Env, dir: &Path, shard: ShardId) -> Result<VerifyReport, JournalError> {
     let mut report = VerifyReport::default();
     let mut lengths = BTreeMap::new();
     let mut checkpoints = Vec::new();
@@ -99,13 +98,23 @@ pub async fn verify(
     let mut config = JournalConfig::new(dir.to_owned(), shard);
     // The length most files have: a truncated one must not decide.
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-    lengths.values().for_each(|len| *counts.entry(*len).or_default() += 1);
+    lengths
+        .values()
+        .for_each(|len| *counts.entry(*len).or_default() += 1);
     let common = counts.iter().max_by_key(|(len, count)| (**count, **len));
     let Some((&segment_bytes, _)) = common.filter(|(len, _)| **len > 0) else {
-        report.file_damaged(&segment_path(dir, 0), Position(0), "there is no segment file");
+        report.file_damaged(
+            &segment_path(dir, 0),
+            Position(0),
+            "there is no segment file",
+        );
         return Ok(report);
     };
     config.segment_bytes = segment_bytes;
+    // What could be in flight is what the blocks themselves say.
+    config.commit_depth = 1;
+    config.block_bytes_max = 0;
+    config.block_bytes_hard_max = 0;
     let mut books = Books::new();
     checkpoints.sort_unstable();
     for number in checkpoints {
@@ -113,7 +122,12 @@ pub async fn verify(
     }
     let segments = books.needed(&lengths, &config, &mut report);
     for run in contiguous(&segments) {
-        verify_run(&env, &config, &run, &books, &mut report).await;
+        verify_run(&env, &config, &run, &mut books, &mut report).await;
+    }
+    // One that the journal does not name is only a writing that was interrupted.
+    for number in books.torn.iter().filter(|number| **number <= books.named) {
+        let path = checkpoint_path(&config.dir, *number);
+        report.file_damaged(&path, Position(0), "the checkpoint is damaged");
     }
     Ok(report)
 }
@@ -123,6 +137,10 @@ struct Books {
     rows: BTreeMap<u64, SegmentRow>,
     /// Segment in which its replay starts.
     first: u64,
+    /// Checkpoint files that are not whole.
+    torn: Vec<u64>,
+    /// Newest checkpoint that the journal names.
+    named: u64,
 }
 
 impl Books {
@@ -130,6 +148,17 @@ impl Books {
         Self {
             rows: BTreeMap::new(),
             first: 0,
+            torn: Vec::new(),
+            named: 0,
+        }
+    }
+
+    /// Notes the checkpoints that a block names.
+    fn note_marks(&mut self, block: &Scanned) {
+        for index in 0..block.header.entry_count as usize {
+            let entry = block.entry(index).ok();
+            let number = entry.and_then(|entry| block.named_checkpoint(&entry));
+            self.named = self.named.max(number.unwrap_or(0));
         }
     }
 
@@ -143,7 +172,10 @@ impl Books {
     ) -> BTreeSet<u64> {
         let mut needed = BTreeSet::new();
         for (&segment, &len) in lengths {
-            let live = self.rows.get(&segment).is_some_and(|row| row.live_bytes > 0);
+            let live = self
+                .rows
+                .get(&segment)
+                .is_some_and(|row| row.live_bytes > 0);
             if segment < self.first && !live {
                 continue;
             }
@@ -163,7 +195,11 @@ impl Books {
         for segment in expected {
             if !lengths.contains_key(&segment) {
                 let position = Position(segment * config.segment_bytes);
-                report.file_damaged(&segment_path(&config.dir, segment), position, "it is missing");
+                report.file_damaged(
+                    &segment_path(&config.dir, segment),
+                    position,
+                    "it is missing",
+                );
             }
         }
         needed
@@ -182,9 +218,13 @@ async fn read_checkpoint(
     match checkpoint::load(&env.disk(), config, number).await {
         Ok(Some(checkpoint)) => {
             books.first = checkpoint.last.position.0 / config.segment_bytes;
-            books.rows = checkpoint.rows.iter().map(|row| (row.segment, *row)).collect();
+            books.rows = checkpoint
+                .rows
+                .iter()
+                .map(|row| (row.segment, *row))
+                .collect();
         }
-        Ok(None) => report.file_damaged(&path, Position(0), "the checkpoint is damaged"),
+        Ok(None) => books.torn.push(number),
         Err(error) => report.file_damaged(&path, Position(0), error.to_string()),
     }
 }
@@ -199,6 +239,10 @@ fn contiguous(segments: &BTreeSet<u64>) -> Vec<BTreeSet<u64>> {
             _ => runs.push(BTreeSet::from([segment])),
         }
     }
+    assert_eq!(
+        runs.iter().map(BTreeSet::len).sum::<usize>(),
+        segments.len()
+    );
     runs
 }
 
@@ -206,12 +250,10 @@ async fn verify_run(
     env: &Env,
     config: &JournalConfig,
     run: &BTreeSet<u64>,
-    books: &Books,
+    books: &mut Books,
     report: &mut VerifyReport,
 ) {
-    let Some((&first, &last)) = run.first().zip(run.last()) else {
-        return;
-    };
+    let first = *run.first().expect("a run has segments");
     let scanner = Scanner::new(env.clone(), config.clone());
     let mut walk = match begin(scanner, run, first, report).await {
         Ok(Some(walk)) => walk,
@@ -234,6 +276,7 @@ async fn verify_run(
                 report.blocks += 1;
                 report.bytes += block.bytes.len() as u64;
                 report.entries += u64::from(block.header.entry_count);
+                books.note_marks(&block);
             }
             Ok(Step::Damaged(block)) => note_block(&block, &walk, report),
             Ok(Step::Lost(lost)) => report.damaged(Damage {
@@ -243,36 +286,57 @@ async fn verify_run(
                 kind: lost.damage_kind(),
                 what: "headers of acknowledged blocks are damaged".to_owned(),
             }),
-            Ok(Step::End(reason)) => {
-                let next = BlockSequence(walk.cursor.sequence.0 + 1);
-                let known = books.rows.get(&last).map_or(BlockSequence(0), |row| row.last);
-                let file = segment_path(&config.dir, segment);
-                if known >= next {
-                    report.damaged(Damage {
-                        file,
-                        position,
-                        len_bytes: 0,
-                        kind: DamageKind::Blocks {
-                            first: next,
-                            last: known,
-                        },
-                        what: "blocks that the newest checkpoint knows are not there".to_owned(),
-                    });
-                } else if let (Some(reason), true) = (reason, last >= books.first) {
-                    report.torn_tail = Some(Cut {
-                        file,
-                        position,
-                        sequence: next,
-                        reason,
-                    });
-                }
-                return;
-            }
+            Ok(Step::End(reason)) => return note_end(&walk, run, books, reason, report),
             Err(error) => {
                 let path = segment_path(&config.dir, segment);
                 return report.file_damaged(&path, position, error.to_string());
             }
         }
+    }
+}
+
+/// Judges the end of a run: a torn tail is none, but what the checkpoint or the name of a later
+/// segment proves must be there.
+fn note_end(
+    walk: &Walk,
+    run: &BTreeSet<u64>,
+    books: &Books,
+    reason: Option<CutReason>,
+    report: &mut VerifyReport,
+) {
+    let last = run.last().copied().expect("a run has segments");
+    let (segment, offset) = walk.place();
+    assert!(segment <= last, "a walk ends in its run");
+    let first = BlockSequence(walk.cursor.sequence.0 + 1);
+    let known = books
+        .rows
+        .get(&last)
+        .map_or(BlockSequence(0), |row| row.last);
+    let position = walk.scanner.position(segment, offset);
+    let file = walk.scanner.path(segment);
+    if known >= first {
+        report.damaged(Damage {
+            file,
+            position,
+            len_bytes: 0,
+            kind: DamageKind::Blocks { first, last: known },
+            what: "blocks that the newest checkpoint knows are not there".to_owned(),
+        });
+    } else if last > segment + 1 {
+        let path = walk.scanner.path(segment + 1);
+        let position = walk.scanner.position(segment + 1, 0);
+        report.file_damaged(
+            &path,
+            position,
+            "it has no first block, but its successor exists",
+        );
+    } else if let (Some(reason), true) = (reason, last >= books.first) {
+        report.torn_tail = Some(Cut {
+            file,
+            position,
+            sequence: first,
+            reason,
+        });
     }
 }
 
@@ -291,7 +355,9 @@ async fn begin(
     let mut header = scanner.header(first, 0, Some(identity.incarnation)).await?;
     if header.is_none() {
         offset = super::recover::ALIGN;
-        header = scanner.header(first, offset, Some(identity.incarnation)).await?;
+        header = scanner
+            .header(first, offset, Some(identity.incarnation))
+            .await?;
         report.damaged(Damage {
             file: segment_path(&scanner.config.dir, first),
             position: scanner.position(first, 0),
@@ -303,6 +369,7 @@ async fn begin(
     let Some(header) = header else {
         return Ok(None);
     };
+    assert!(header.sequence.0 > 0, "blocks are counted from 1");
     let cursor = WalkCursor {
         place: Some(WalkPlace {
             segment: first,
@@ -333,10 +400,14 @@ fn note_block(block: &Scanned, walk: &Walk, report: &mut VerifyReport) {
     for index in 0..block.header.entry_count as usize {
         match block.entry(index) {
             Ok(entry) if block.entry_is_whole(&entry) => {}
-            Ok(entry) => note(DamageKind::of(&entry), "an acknowledged block's body is damaged"),
+            Ok(entry) => note(
+                DamageKind::of(&entry),
+                "an acknowledged block's body is damaged",
+            ),
             Err(error) => note(DamageKind::State, &format!("{error:?}")),
         }
     }
+    assert!(!block.payload_valid, "only a rotten block is looked into");
     if report.damage_total == before {
         report.damaged(Damage {
             file,

@@ -117,11 +117,11 @@ metrics! {
         Counter outbound [Bytes] "Bytes written to clients.";
         Histogram produce [Time] "Time from a produce request's last byte to its answer.";
         Histogram fetch [Time] "Time from a fetch's last byte to its answer, with waiting.";
-        Histogram other [Time] "Time from any other request's last byte until it was started; most are answered then.";
+        Histogram other [Time] "Time from any other request's last byte until it was started.";
     }
     /// Where the time of a produce request goes; `journal` breaks down `durable`.
     stages: StageMetrics {
-        Histogram read [Time] "Time from a request's length to its last byte, waits for memory included.";
+        Histogram read [Time] "Time from a request's length to its last byte, waits included.";
         Histogram admission [Time] "Time waiting for memory before a request was read.";
         Histogram validate [Time] "Time from the last byte until all of a request was staged.";
         Histogram durable [Time] "Time from staging until durable.";

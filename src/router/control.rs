@@ -1,6 +1,6 @@
 //! The control plane: changes of the catalogue and producer ids. Any core may ask; one task on core
-//! 0 does it, one change at a time, and publishes the new catalogue to every core before it answers,
-//! so that whoever was told "created" finds the topic on whichever core it asks next.
+//! 0 does it, one change at a time, and publishes the new catalogue to every core before it
+//! answers, so that whoever was told "created" finds the topic on whichever core it asks next.
 
 use super::Router;
 use super::mesh::LaneRequest;
@@ -49,7 +49,8 @@ impl Router {
     /// # Errors
     /// [`TopicError`].
     pub async fn create_topic(&self, new: NewTopic) -> Result<Arc<Topic>, TopicError> {
-        self.ask(|reply| ControlRequest::Create { new, reply }).await
+        self.ask(|reply| ControlRequest::Create { new, reply })
+            .await
     }
 
     /// Deletes a topic.
@@ -65,7 +66,12 @@ impl Router {
     /// # Errors
     /// [`TopicError`].
     pub async fn grow_topic(&self, name: String, partitions: i32) -> Result<(), TopicError> {
-        self.ask(|reply| ControlRequest::Grow { name, partitions, reply }).await
+        self.ask(|reply| ControlRequest::Grow {
+            name,
+            partitions,
+            reply,
+        })
+        .await
     }
 
     /// A producer id that no producer ever had.
@@ -78,8 +84,11 @@ impl Router {
             self.producer_ids.set((next + 1, end));
             return Ok(next);
         }
-        let first = self.ask(|reply| ControlRequest::ReserveProducerIds { reply }).await?;
-        self.producer_ids.set((first + 1, first + PRODUCER_IDS_RESERVED));
+        let first = self
+            .ask(|reply| ControlRequest::ReserveProducerIds { reply })
+            .await?;
+        self.producer_ids
+            .set((first + 1, first + PRODUCER_IDS_RESERVED));
         Ok(first)
     }
 
@@ -89,7 +98,10 @@ impl Router {
     ) -> Result<T, TopicError> {
         let (reply, answer) = flume::bounded(1);
         let asking = async {
-            self.control.send_async(request(reply)).await.map_err(|_| TopicError::Closed)?;
+            self.control
+                .send_async(request(reply))
+                .await
+                .map_err(|_| TopicError::Closed)?;
             answer.recv_async().await.map_err(|_| TopicError::Closed)?
         };
         let answered = self.env.clock().deadline(CONTROL_TIMEOUT, asking).await;
@@ -118,7 +130,11 @@ impl Router {
                     }
                     let _ = reply.try_send(deleted);
                 }
-                ControlRequest::Grow { name, partitions, reply } => {
+                ControlRequest::Grow {
+                    name,
+                    partitions,
+                    reply,
+                } => {
                     let grown = shard.grow_topic(&name, partitions).await;
                     if grown.is_ok() {
                         tracing::info!(topic = name, partitions, "topic has more partitions");
@@ -139,9 +155,15 @@ impl Router {
         let catalog = Arc::new(self.shard_0().catalog());
         self.install(Arc::clone(&catalog));
         let mut waiting = Vec::new();
-        for core in (0..self.layout.cores).map(CoreId).filter(|core| *core != self.core) {
+        for core in (0..self.layout.cores)
+            .map(CoreId)
+            .filter(|core| *core != self.core)
+        {
             let (reply, answer) = flume::bounded(1);
-            let request = LaneRequest::Install { catalog: Arc::clone(&catalog), reply };
+            let request = LaneRequest::Install {
+                catalog: Arc::clone(&catalog),
+                reply,
+            };
             if self.lane(core).send_async(request).await.is_ok() {
                 waiting.push(answer);
             }
@@ -152,6 +174,8 @@ impl Router {
     }
 
     fn shard_0(&self) -> &Shard {
-        self.shards.get(&ShardId(0)).expect("shard 0 lives on core 0, which runs the control task")
+        self.shards
+            .get(&ShardId(0))
+            .expect("shard 0 lives on core 0, which runs the control task")
     }
 }

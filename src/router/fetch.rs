@@ -77,6 +77,12 @@ pub struct FetchedRecords<C = Chunk> {
     pub chunks: Vec<C>,
 }
 
+/// Parts, each with its place in the request.
+type Placed = Vec<(usize, FetchPart)>;
+
+/// Parts that other cores own.
+type Elsewhere = BTreeMap<CoreId, Placed>;
+
 /// The answer for one partition, in a form that may cross cores.
 pub type Fetched = Result<FetchedRecords<Bytes>, FetchError>;
 
@@ -94,18 +100,24 @@ impl IntoOwned for FetchedHere {
         self.map(|found| FetchedRecords {
             log_start: found.log_start,
             committed: found.committed,
-            chunks: found.chunks.iter().map(|chunk| Bytes::copy_from_slice(chunk)).collect(),
+            chunks: found
+                .chunks
+                .iter()
+                .map(|chunk| Bytes::copy_from_slice(chunk))
+                .collect(),
         })
     }
 }
 
 fn len_bytes(answer: &FetchedHere) -> usize {
-    answer.as_ref().map_or(0, |found| found.chunks.iter().map(|chunk| chunk.len()).sum())
+    answer.as_ref().map_or(0, |found| {
+        found.chunks.iter().map(|chunk| chunk.len()).sum()
+    })
 }
 
 impl Router {
-    /// Waits until `parts` have `limits.bytes_min` bytes to read, or something to report, but at most
-    /// `limits.wait`. Nothing is held meanwhile. (With parts on other cores any byte will do.)
+    /// Waits until `parts` have `limits.bytes_min` bytes to read, or something to report, but at
+    /// most `limits.wait`. Nothing is held meanwhile. (With parts on other cores any byte will do.)
     pub async fn wait_for(&self, parts: &[FetchPart], limits: &FetchLimits) {
         let clock = self.env.clock();
         let wait = limits.wait.min(FETCH_WAIT_MAX);
@@ -137,12 +149,9 @@ impl Router {
         self.fetch_everywhere(parts, here, &elsewhere, limits).await
     }
 
-    fn split(
-        &self,
-        parts: &[FetchPart],
-    ) -> (Vec<(usize, FetchPart)>, BTreeMap<CoreId, Vec<(usize, FetchPart)>>) {
+    fn split(&self, parts: &[FetchPart]) -> (Placed, Elsewhere) {
         let mut here = Vec::with_capacity(parts.len());
-        let mut elsewhere: BTreeMap<CoreId, Vec<(usize, FetchPart)>> = BTreeMap::new();
+        let mut elsewhere = Elsewhere::new();
         for (at, part) in parts.iter().enumerate() {
             match self.locate(&part.key) {
                 Ok(_) => here.push((at, *part)),
@@ -161,9 +170,16 @@ impl Router {
     ) -> Option<std::rc::Rc<Parked>> {
         let mut planned_bytes = 0;
         for (_, part) in parts {
-            let shard = self.locate(&part.key).ok().filter(|_| self.knows(&part.key))?;
+            let shard = self
+                .locate(&part.key)
+                .ok()
+                .filter(|_| self.knows(&part.key))?;
             let plan = shard.plan(&part.key, part.offset, part.bytes_max).ok()?;
-            planned_bytes += plan.extents.iter().map(|e| e.len_bytes as usize).sum::<usize>();
+            planned_bytes += plan
+                .extents
+                .iter()
+                .map(|e| e.len_bytes as usize)
+                .sum::<usize>();
             if planned_bytes >= bytes_min {
                 return None;
             }
@@ -181,15 +197,19 @@ impl Router {
     async fn fetch_everywhere(
         &self,
         parts: &[FetchPart],
-        here: Vec<(usize, FetchPart)>,
-        elsewhere: &BTreeMap<CoreId, Vec<(usize, FetchPart)>>,
+        here: Placed,
+        elsewhere: &Elsewhere,
         limits: &FetchLimits,
     ) -> Vec<FetchedHere> {
         let mut waiting = Vec::new();
         for (core, parts) in elsewhere {
             self.metrics.forward.sent.add(parts.len() as u64);
             let (reply, answers) = flume::bounded(1);
-            let request = LaneRequest::Fetch { parts: parts.clone(), limits: *limits, reply };
+            let request = LaneRequest::Fetch {
+                parts: parts.clone(),
+                limits: *limits,
+                reply,
+            };
             if self.send(*core, request).await {
                 waiting.push(answers);
             }
@@ -224,7 +244,10 @@ impl Router {
         let mut answers = Vec::with_capacity(parts.len());
         let mut taken_bytes = 0;
         for (at, part) in parts {
-            let room = limits.bytes_max.saturating_sub(taken_bytes).min(part.bytes_max);
+            let room = limits
+                .bytes_max
+                .saturating_sub(taken_bytes)
+                .min(part.bytes_max);
             let answer = match self.locate(&part.key) {
                 Ok(shard) if self.knows(&part.key) => {
                     self.read_one(shard, part, room, taken_bytes == 0).await
@@ -269,22 +292,23 @@ impl Router {
     }
 
     /// Waits until any partition, here or elsewhere, has something at or past its offset.
-    async fn wait_everywhere(
-        &self,
-        parts: &[FetchPart],
-        elsewhere: &BTreeMap<CoreId, Vec<(usize, FetchPart)>>,
-        wait: Duration,
-    ) {
+    async fn wait_everywhere(&self, parts: &[FetchPart], elsewhere: &Elsewhere, wait: Duration) {
         let mut answers = FuturesUnordered::new();
         for (core, parts) in elsewhere {
             let (reply, answer) = flume::bounded(1);
             let parts = parts.iter().map(|(_, part)| *part).collect();
-            if self.send(*core, LaneRequest::Await { parts, wait, reply }).await {
+            if self
+                .send(*core, LaneRequest::Await { parts, wait, reply })
+                .await
+            {
                 answers.push(answer.into_recv_async());
             }
         }
-        let here: Vec<FetchPart> =
-            parts.iter().filter(|part| self.locate(&part.key).is_ok()).copied().collect();
+        let here: Vec<FetchPart> = parts
+            .iter()
+            .filter(|part| self.locate(&part.key).is_ok())
+            .copied()
+            .collect();
         let local = async {
             if here.is_empty() {
                 std::future::pending::<()>().await;

@@ -37,8 +37,8 @@ impl Layout {
         CoreId(shard.0 % self.cores)
     }
 
-    /// The endpoint that clients are told for a core: its own, or with fewer endpoints than cores the
-    /// one of core `c mod endpoints`, which then costs one hop.
+    /// The endpoint that clients are told for a core: its own, or with fewer endpoints than cores
+    /// the one of core `c mod endpoints`, which then costs one hop.
     #[must_use]
     pub fn endpoint_of(&self, core: CoreId) -> usize {
         usize::from(core.0) % self.endpoints.len()
@@ -78,7 +78,10 @@ mod tests {
             cores,
             shards,
             endpoints: (0..endpoints)
-                .map(|port| Endpoint { host: "h".to_owned(), port: 9092 + port })
+                .map(|port| Endpoint {
+                    host: "h".to_owned(),
+                    port: 9092 + port,
+                })
                 .collect(),
             cluster_id: "c".to_owned(),
             rack: None,
@@ -112,8 +115,10 @@ mod tests {
         let layout = layout(4, 4, 4);
         let mut counts = [0; 4];
         for partition in 0..64 {
-            let key =
-                TopicPartition { topic: TopicId([3; 16]), partition: PartitionIndex(partition) };
+            let key = TopicPartition {
+                topic: TopicId([3; 16]),
+                partition: PartitionIndex(partition),
+            };
             counts[usize::try_from(layout.leader_of(&key) - 1024).expect("an endpoint")] += 1;
         }
         assert_eq!(counts, [16; 4]);

@@ -76,7 +76,10 @@ impl Router {
         };
         self.metrics.forward.refused.inc();
         let sending = self.lane(core).send_async(request);
-        matches!(self.env.clock().deadline(LANE_SEND_TIMEOUT, sending).await, Some(Ok(())))
+        matches!(
+            self.env.clock().deadline(LANE_SEND_TIMEOUT, sending).await,
+            Some(Ok(()))
+        )
     }
 
     /// Serves the requests of other cores until their lanes close. Run as a task of its own.
@@ -84,12 +87,18 @@ impl Router {
         while let Ok(request) = requests.recv_async().await {
             match request {
                 LaneRequest::Produce { parts, reply } => self.serve_produce(parts, reply).await,
-                LaneRequest::Fetch { parts, limits, reply } => {
+                LaneRequest::Fetch {
+                    parts,
+                    limits,
+                    reply,
+                } => {
                     self.metrics.forward.received.add(parts.len() as u64);
                     let router = self.clone();
                     self.env.spawn("forwarded fetch", async move {
                         let answers = router.fetch_here(&parts, &limits).await;
-                        let owned = answers.into_iter().map(|(at, part)| (at, part.into_owned()));
+                        let owned = answers
+                            .into_iter()
+                            .map(|(at, part)| (at, part.into_owned()));
                         let _ = reply.send_async(owned.collect()).await;
                     });
                 }
@@ -171,7 +180,11 @@ impl Router {
         }
         let mut snapshots = Vec::with_capacity(waiting.len());
         for answer in waiting {
-            let received = self.env.clock().deadline(LANE_SEND_TIMEOUT, answer.recv_async()).await;
+            let received = self
+                .env
+                .clock()
+                .deadline(LANE_SEND_TIMEOUT, answer.recv_async())
+                .await;
             if let Some(Ok(snapshot)) = received {
                 snapshots.push(snapshot);
             }
@@ -185,8 +198,14 @@ impl Router {
             i64::try_from(self.shards().map(of).sum::<usize>()).unwrap_or(i64::MAX)
         };
         self.metrics.shard.shards.set(count(|_| 1));
-        self.metrics.shard.partitions.set(count(Shard::partition_count));
-        self.metrics.shard.quarantined.set(count(Shard::quarantined_count));
+        self.metrics
+            .shard
+            .partitions
+            .set(count(Shard::partition_count));
+        self.metrics
+            .shard
+            .quarantined
+            .set(count(Shard::quarantined_count));
         self.metrics.snapshot()
     }
 }

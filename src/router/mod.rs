@@ -1,7 +1,7 @@
 //! Which shard, and how to reach it. `produce.rs` and `fetch.rs` show each path on one screen.
 //!
-//! Every core has a [`Router`]: its own shards, its snapshot of the catalogue, and a bounded lane to
-//! each other core. On the owning core a request is a plain call; elsewhere it is one hop over a
+//! Every core has a [`Router`]: its own shards, its snapshot of the catalogue, and a bounded lane
+//! to each other core. On the owning core a request is a plain call; elsewhere it is one hop over a
 //! lane, counted. Nothing here is shared between cores but the lanes.
 
 pub mod control;
@@ -79,11 +79,22 @@ impl Router {
     /// Puts a core's router together.
     #[must_use]
     pub fn new(parts: RouterParts) -> Self {
-        assert_eq!(parts.lanes.len(), usize::from(parts.layout.cores), "a lane to each core");
-        let shards: HashMap<ShardId, Shard> =
-            parts.shards.into_iter().map(|shard| (shard.id(), shard)).collect();
+        assert_eq!(
+            parts.lanes.len(),
+            usize::from(parts.layout.cores),
+            "a lane to each core"
+        );
+        let shards: HashMap<ShardId, Shard> = parts
+            .shards
+            .into_iter()
+            .map(|shard| (shard.id(), shard))
+            .collect();
         for shard in shards.keys() {
-            assert_eq!(parts.layout.core_of(*shard), parts.core, "a shard lives on its core");
+            assert_eq!(
+                parts.layout.core_of(*shard),
+                parts.core,
+                "a shard lives on its core"
+            );
         }
         Self {
             inner: Rc::new(Inner {
@@ -125,7 +136,9 @@ impl Router {
     /// The shard of a partition if it lives here, else the core where it does.
     fn locate(&self, key: &TopicPartition) -> Result<&Shard, CoreId> {
         let shard = key.shard(self.layout.shards);
-        self.shards.get(&shard).ok_or_else(|| self.layout.core_of(shard))
+        self.shards
+            .get(&shard)
+            .ok_or_else(|| self.layout.core_of(shard))
     }
 
     /// Whether this core's snapshot of the catalogue has the partition.

@@ -1,5 +1,5 @@
-//! Looking up offsets: the ends of a partition, or the batch that holds a point in time. (Finding the
-//! record inside a compressed batch is left to the session, which knows the codecs.)
+//! Looking up offsets: the ends of a partition, or the batch that holds a point in time. (Finding
+//! the record inside a compressed batch is left to the session, which knows the codecs.)
 
 use super::Router;
 use super::fetch::Chunk;
@@ -87,7 +87,9 @@ impl Router {
     }
 
     async fn offset_of(&self, part: &OffsetPart) -> OffsetAnswer {
-        let shard = self.locate(&part.key).map_err(|_| FetchError::UnknownPartition)?;
+        let shard = self
+            .locate(&part.key)
+            .map_err(|_| FetchError::UnknownPartition)?;
         if !self.knows(&part.key) {
             return Err(FetchError::UnknownPartition);
         }

@@ -1,7 +1,7 @@
 //! The produce path: split by shard, stage (here or over a lane), wait until durable.
 //!
-//! When [`Router::stage`] returns, the order of every part is fixed: staged in its shard, or placed in
-//! the first-in-first-out lane of its core. The connection may then read its next request.
+//! When [`Router::stage`] returns, the order of every part is fixed: staged in its shard, or placed
+//! in the first-in-first-out lane of its core. The connection may then read its next request.
 
 use super::Router;
 use super::mesh::{Answers, LaneRequest};
@@ -91,7 +91,10 @@ impl Router {
 impl Staged {
     fn note(&mut self, shard: &Shard, result: &Result<Appended, AppendError>) {
         let Ok(appended) = result else { return };
-        let known = self.tickets.iter_mut().find(|(known, _)| known.id() == shard.id());
+        let known = self
+            .tickets
+            .iter_mut()
+            .find(|(known, _)| known.id() == shard.id());
         match known {
             Some((_, ticket)) => *ticket = (*ticket).max(appended.ticket),
             None => self.tickets.push((shard.clone(), appended.ticket)),

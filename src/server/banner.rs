@@ -8,26 +8,49 @@ use crate::env::process;
 use crate::env::real::ring;
 use serde_json::json;
 
-/// Logs what recovery found, and whether the store is new.
-pub fn report_recovery(prepared: &Prepared, opened: &[CoreReport]) {
+/// Logs what recovery found.
+pub fn report_recovery(opened: &[CoreReport]) {
     for report in opened {
-        let CoreReport::Opened(shards) = report else { continue };
+        let CoreReport::Opened(shards) = report else {
+            continue;
+        };
         for (shard, report) in shards {
             tracing::debug!(shard = shard.0, ?report, "shard recovered");
             if let Some(cut) = &report.cut {
                 tracing::warn!(shard = shard.0, ?cut, "an unacknowledged tail was cut off");
             }
             for damage in &report.damage {
-                tracing::error!(shard = shard.0, ?damage, "DAMAGE on disk; see `penstock verify`");
+                tracing::error!(
+                    shard = shard.0,
+                    ?damage,
+                    "DAMAGE on disk; see `penstock verify`"
+                );
             }
         }
     }
+}
+
+/// Logs which store this is, and whether it is new.
+pub fn report_store(prepared: &Prepared, reports: &[CoreReport]) {
+    let topics = reports.iter().find_map(|report| match report {
+        CoreReport::Published(topics) => Some(*topics),
+        _ => None,
+    });
+    let topics = topics.unwrap_or(0);
     let store = &prepared.store;
     let path = store.dir.display();
     if store.is_new {
-        tracing::info!("created NEW store {} in {path}, {} shards", store.id, store.shards);
+        tracing::info!(
+            "created NEW store, id {} in {path}, {} shards",
+            store.id,
+            store.shards
+        );
     } else {
-        tracing::info!("opened store {} in {path}, {} shards", store.id, store.shards);
+        tracing::info!(
+            "opened store, {topics} topics, id {} in {path}, {} shards",
+            store.id,
+            store.shards
+        );
     }
 }
 
@@ -51,18 +74,34 @@ pub fn print(loaded: &Loaded, prepared: &Prepared) {
     let kafka = prepared.sockets.kafka_addresses();
     let first = kafka.first().cloned().unwrap_or_default();
     let ring = ring::status();
-    let tuned = if ring.setup_wrapped { "tuned" } else { "plain (the linker ignored --wrap)" };
+    let tuned = if ring.setup_wrapped {
+        "tuned"
+    } else {
+        "plain (the linker ignored --wrap)"
+    };
     let lines = [
         format!("penstock {}", env!("CARGO_PKG_VERSION")),
         format!("  Kafka       {}", kafka.join("  ")),
-        format!("  HTTP        http://{}  (/healthz /readyz /metrics /dump)",
-            prepared.sockets.http_address()),
+        format!(
+            "  HTTP        http://{}  (/healthz /readyz /metrics /dump)",
+            prepared.sockets.http_address()
+        ),
         format!("  data        {}", prepared.store.dir.display()),
-        format!("  cores       {} on CPUs {:?}, {} shards", loaded.cpus.len(), loaded.cpus,
-            prepared.store.shards),
-        format!("  durability  acknowledged = on disk ({} commits, {} deep)",
-            loaded.config.commit_mode.show(), loaded.config.commit_depth),
-        format!("  memory      at most {} in all", loaded.config.memory_bytes.show()),
+        format!(
+            "  cores       {} on CPUs {:?}, {} shards",
+            loaded.cpus.len(),
+            loaded.cpus,
+            prepared.store.shards
+        ),
+        format!(
+            "  durability  acknowledged = on disk ({} commits, {} deep)",
+            loaded.config.commit_mode.show(),
+            loaded.config.commit_depth
+        ),
+        format!(
+            "  memory      at most {} in all",
+            loaded.config.memory_bytes.show()
+        ),
         format!("  io_uring    {tuned}"),
         "try:".to_owned(),
         format!("  echo hello | penstock produce greetings --broker {first}"),

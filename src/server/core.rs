@@ -1,5 +1,5 @@
-//! The life of one core: open its shards, wire itself to the others, listen, drain, close. Each step
-//! waits for the main thread's command, so that all cores take it together.
+//! The life of one core: open its shards, wire itself to the others, listen, drain, close. Each
+//! step waits for the main thread's command, so that all cores take it together.
 
 use super::http;
 use super::prepare::{Sockets, StartError, StoreFacts};
@@ -9,7 +9,7 @@ use crate::config::{CommitMode, Loaded};
 use crate::env::net::ListenerStop;
 use crate::env::process;
 use crate::env::real::executor::Core;
-use crate::env::real::{ring, watchdog};
+use crate::env::real::watchdog;
 use crate::journal::{self, JournalConfig, JournalError, RecoveryReport};
 use crate::limits::{
     BLOCK_BYTES_HARD_MAX, LISTEN_BACKLOG, METRICS_TICK, POISON_GRACE, STAGED_BYTES_MAX,
@@ -45,6 +45,8 @@ pub enum CoreReport {
     Opened(Vec<(ShardId, RecoveryReport)>),
     /// The command is done.
     Done,
+    /// Core 0: the catalogue, of so many topics, is on every core.
+    Published(usize),
     /// A journal could not be opened or closed, or the address is taken after all.
     Failed(StartError),
 }
@@ -84,7 +86,9 @@ pub async fn live(core: Core, seat: CoreSeat) {
             shards
         }
         Err(error) => {
-            let _ = seat.report.send(CoreReport::Failed(StartError::from_journal(error)));
+            let _ = seat
+                .report
+                .send(CoreReport::Failed(StartError::from_journal(error)));
             return;
         }
     };
@@ -104,7 +108,14 @@ pub async fn live(core: Core, seat: CoreSeat) {
     while let Ok(command) = commands.recv_async().await {
         match command {
             Command::Wire => wire(&core, &seat, &router, &session, &shards),
-            Command::Publish if core.index == 0 => router.publish().await,
+            Command::Publish if core.index == 0 => {
+                let outcome = publish(&core, &seat, &router).await;
+                let _ = seat.report.send(match outcome {
+                    Ok(topics) => CoreReport::Published(topics),
+                    Err(error) => CoreReport::Failed(StartError::from_journal(error)),
+                });
+                continue;
+            }
             Command::Publish => {}
             Command::Listen => match listen(&core, &seat, &session) {
                 Ok(stops) => listeners = stops,
@@ -156,7 +167,12 @@ async fn open_shards(
     Ok((shards, reports))
 }
 
-fn journal_config(core: &Core, seat: &CoreSeat, shard: ShardId, shards_here: usize) -> JournalConfig {
+fn journal_config(
+    core: &Core,
+    seat: &CoreSeat,
+    shard: ShardId,
+    shards_here: usize,
+) -> JournalConfig {
     let config = &seat.loaded.config;
     let env = core.env.clone();
     JournalConfig {
@@ -187,14 +203,31 @@ fn journal_config(core: &Core, seat: &CoreSeat, shard: ShardId, shards_here: usi
 
 fn wire(core: &Core, seat: &CoreSeat, router: &Router, session: &Session, shards: &[Shard]) {
     let env = &core.env;
-    env.spawn("lane", router.clone().serve_lane(seat.lane_ends[core.index].clone()));
+    env.spawn(
+        "lane",
+        router
+            .clone()
+            .serve_lane(seat.lane_ends[core.index].clone()),
+    );
     if core.index == 0 {
-        env.spawn("control", router.clone().serve_control(seat.control_end.clone()));
+        env.spawn(
+            "control",
+            router.clone().serve_control(seat.control_end.clone()),
+        );
     }
     for shard in shards {
         env.spawn("housekeeping", shard.clone().keep_house());
     }
     env.spawn("figures", tick(core.env.clone(), session.clone()));
+}
+
+/// From here on a missing journal is refused, and every core knows the topics.
+async fn publish(core: &Core, seat: &CoreSeat, router: &Router) -> Result<usize, JournalError> {
+    if seat.store.is_new {
+        journal::store::mark_ready(&core.env, &seat.store.dir).await?;
+    }
+    router.publish().await;
+    Ok(router.catalog().len())
 }
 
 /// Brings the figures that are read from elsewhere up to date, now and then.
@@ -213,7 +246,6 @@ async fn tick(env: crate::env::Env, session: Session) {
         metrics.runtime.wall.set(env.clock().now_ns() - started_ns);
         metrics.runtime.cpu.set(process::thread_cpu_ns());
         metrics.runtime.watchdog_kicks.set(watchdog::kicks());
-        let _ = ring::status();
         session.update_figures();
     }
 }
@@ -234,12 +266,16 @@ fn listen(
             rate_max: u64::from(config.accept_rate_max),
         };
         stops.push(listener.stopper());
-        core.env.spawn("listener", accept(session.clone(), listener, limits));
+        core.env
+            .spawn("listener", accept(session.clone(), listener, limits));
     }
     if let Some(socket) = seat.sockets.take_http(core.index) {
         let listener = socket.listen(LISTEN_BACKLOG)?;
         stops.push(listener.stopper());
-        core.env.spawn("http", http::accept(session.clone(), listener, seat.loaded.memory));
+        core.env.spawn(
+            "http",
+            http::accept(session.clone(), listener, seat.loaded.memory),
+        );
     }
     Ok(stops)
 }

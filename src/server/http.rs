@@ -1,6 +1,7 @@
 //! The HTTP listener on core 0: /healthz, /readyz, /metrics (Prometheus), /dump (JSON).
 //!
-//! hyper speaks the protocol; this file is the routes. Request heads are bounded by hyper's buffer limit, bodies are not read at all.
+//! hyper speaks the protocol; this file is the routes. Request heads are bounded by hyper's buffer
+//! limit, bodies are not read at all.
 
 use crate::config::MemoryBudget;
 use crate::env::net::Listener;
@@ -14,8 +15,8 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE as CONTENT_TYPE_HEADER;
 use hyper::service::service_fn;
-use serde_json::json;
 use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -63,7 +64,10 @@ async fn answer(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     session.metrics().connections.http_requests.inc();
     if request.method() != Method::GET && request.method() != Method::HEAD {
-        return Ok(text(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here\n"));
+        return Ok(text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET is served here\n",
+        ));
     }
     let response = match request.uri().path() {
         "/healthz" => text(StatusCode::OK, "ok\n"),

@@ -1,9 +1,12 @@
-//! Starts the cores, wires them together, stops them. `serve` is the whole life of a broker, in order:
+//! Starts the cores, wires them together, stops them. `serve` is the whole life of a broker, in
+//! order:
 //!
-//! 1. *Prepare*: check the host, take the addresses, lock the data directory. A start that is refused
+//! 1. *Prepare*: check the host, take the addresses, lock the data directory. A start that is
+//! refused
 //!    here has changed nothing in the directory.
 //! 2. *Open*: one executor per core; each recovers its shards. Nobody listens yet.
-//! 3. *Serve*: lanes, control task, catalogue on every core, then the listeners, then the ready file.
+//! 3. *Serve*: lanes, control task, catalogue on every core, then the listeners, then the ready
+//! file.
 //! 4. *Stop*: no more requests are read; those that were are acknowledged or refused; then every
 //!    journal is checkpointed, sealed and closed.
 //!
@@ -30,6 +33,7 @@ use std::time::Duration;
 #[must_use]
 pub fn serve(loaded: Loaded) -> ExitCode {
     let _log = logging::start(&loaded.config);
+    let _ = process::uptime_ms();
     process::ignore_sigpipe();
     let (stop, stopped) = flume::bounded::<StopSignal>(1);
     let watching = process::watch_stop_signals(move |signal| {
@@ -92,10 +96,13 @@ fn run(
 ) -> Result<(), StartError> {
     let conductor = start_cores(&loaded, &prepared)?;
     let opened = conductor.await_all(OPEN_TIMEOUT)?;
-    banner::report_recovery(&prepared, &opened);
+    banner::report_recovery(&opened);
     for step in [Command::Wire, Command::Publish, Command::Listen] {
         conductor.tell_all(|| step);
-        conductor.await_all(WIRE_TIMEOUT)?;
+        let done = conductor.await_all(WIRE_TIMEOUT)?;
+        if step == Command::Publish {
+            banner::report_store(&prepared, &done);
+        }
     }
     if let Some(path) = &loaded.config.ready_file {
         let text = banner::ready_text(&loaded, &prepared);
@@ -126,8 +133,9 @@ fn stop(conductor: Conductor) -> Result<(), StartError> {
 fn start_cores(loaded: &Loaded, prepared: &Prepared) -> Result<Conductor, StartError> {
     let count = loaded.cpus.len();
     let lane_depth = loaded.config.lane_depth as usize;
-    let (lanes, lane_ends): (Vec<_>, Vec<_>) =
-        (0..count).map(|_| flume::bounded::<LaneRequest>(lane_depth)).unzip();
+    let (lanes, lane_ends): (Vec<_>, Vec<_>) = (0..count)
+        .map(|_| flume::bounded::<LaneRequest>(lane_depth))
+        .unzip();
     let (control, control_end) = flume::bounded::<ControlRequest>(lane_depth);
     let (commands, command_ends): (Vec<_>, Vec<_>) =
         (0..count).map(|_| flume::bounded::<Command>(4)).unzip();
@@ -151,5 +159,9 @@ fn start_cores(loaded: &Loaded, prepared: &Prepared) -> Result<Conductor, StartE
     };
     let cores = run_cores(&settings, move |core| core::live(core, seat))
         .map_err(|error| StartError::Host(error.to_string()))?;
-    Ok(Conductor { commands, reports, cores })
+    Ok(Conductor {
+        commands,
+        reports,
+        cores,
+    })
 }

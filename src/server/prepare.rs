@@ -1,7 +1,7 @@
 //! What must be right before a core starts: the host, the addresses, the data directory, the store.
 //!
-//! Order matters: the addresses are taken and the directory is locked before a byte is written, so a
-//! start that is refused changes nothing.
+//! Order matters: the addresses are taken and the directory is locked before a byte is written, so
+//! a start that is refused changes nothing.
 
 use crate::base::exit::ExitCode;
 use crate::base::ids::ShardId;
@@ -14,7 +14,7 @@ use crate::journal::JournalError;
 use crate::journal::store::{self, StoreMark};
 use crate::router::Layout;
 use crate::router::layout::Endpoint;
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Why the broker does not start, or ends. The text is for a person: what, where, what to do.
@@ -96,7 +96,10 @@ impl Sockets {
     /// Addresses of the endpoints as text.
     #[must_use]
     pub fn kafka_addresses(&self) -> Vec<String> {
-        self.kafka.iter().map(|(address, _)| address.to_string()).collect()
+        self.kafka
+            .iter()
+            .map(|(address, _)| address.to_string())
+            .collect()
     }
 
     /// Address of the HTTP listener as text.
@@ -108,7 +111,9 @@ impl Sockets {
     /// The endpoint of a core, if it has one.
     #[must_use]
     pub fn take_kafka(&self, core: usize) -> Option<BoundSocket> {
-        self.kafka.get(core).and_then(|(_, socket)| socket.try_recv().ok())
+        self.kafka
+            .get(core)
+            .and_then(|(_, socket)| socket.try_recv().ok())
     }
 
     /// The HTTP socket, for core 0.
@@ -152,7 +157,12 @@ pub fn prepare(loaded: &Loaded) -> Result<Prepared, StartError> {
     })?;
     let store = open_store(loaded, &dir)?;
     let layout = layout(loaded, &sockets, &store);
-    Ok(Prepared { lock, sockets, store, layout })
+    Ok(Prepared {
+        lock,
+        sockets,
+        store,
+        layout,
+    })
 }
 
 fn bind(loaded: &Loaded) -> Result<Sockets, StartError> {
@@ -222,7 +232,10 @@ fn open_store(loaded: &Loaded, dir: &Path) -> Result<StoreFacts, StartError> {
 fn layout(loaded: &Loaded, sockets: &Sockets, store: &StoreFacts) -> Layout {
     let config = &loaded.config;
     let endpoints = sockets.kafka.iter().map(|(address, _)| Endpoint {
-        host: config.advertised_host.clone().unwrap_or_else(|| address.ip().to_string()),
+        host: config
+            .advertised_host
+            .clone()
+            .unwrap_or_else(|| address.ip().to_string()),
         port: address.port(),
     });
     Layout {

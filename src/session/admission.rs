@@ -1,8 +1,8 @@
 //! Memory units: taken before the bytes they stand for, given back when the answer is written.
 //!
-//! Invariants: Σ taken ≤ capacity (one oversized batch may overdraw, since a large record must always
-//! move); waiters are served in order; no body is read without units. A waiting connection is not
-//! read from, and TCP tells its peer: that is the back-pressure. Lives on one core; no lock.
+//! Invariants: Σ taken ≤ capacity (one oversized batch may overdraw, since a large record must
+//! always move); waiters are served in order; no body is read without units. A waiting connection
+//! is not read from, and TCP tells its peer: that is the back-pressure. Lives on one core; no lock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -56,7 +56,11 @@ impl MemoryPool {
     /// Takes `bytes`, or all there is in an idle pool if that is less; waits its turn.
     pub fn take(&self, bytes: usize) -> Take {
         let bytes = bytes.min(self.state.capacity_bytes);
-        Take { state: Rc::clone(&self.state), bytes, waiter: None }
+        Take {
+            state: Rc::clone(&self.state),
+            bytes,
+            waiter: None,
+        }
     }
 
     /// Takes up to `wanted` bytes but leaves most of a scarce pool to others: at most an eighth of
@@ -94,7 +98,10 @@ impl PoolState {
 
     fn give_back(&self, bytes: usize) {
         let free = self.free_bytes.get() + as_i64(bytes);
-        assert!(free <= as_i64(self.capacity_bytes), "more was given back than was taken");
+        assert!(
+            free <= as_i64(self.capacity_bytes),
+            "more was given back than was taken"
+        );
         self.free_bytes.set(free);
         self.grant();
     }
@@ -128,7 +135,10 @@ impl Future for Take {
     type Output = Units;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Units> {
-        let units = |state: &Rc<PoolState>, bytes| Units { state: Rc::clone(state), bytes };
+        let units = |state: &Rc<PoolState>, bytes| Units {
+            state: Rc::clone(state),
+            bytes,
+        };
         if let Some(waiter) = &self.waiter {
             if waiter.phase.get() == Phase::Granted {
                 self.waiter = None;
@@ -147,7 +157,10 @@ impl Future for Take {
             phase: Cell::new(Phase::Waiting),
             waker: RefCell::new(Some(context.waker().clone())),
         });
-        self.state.waiting.borrow_mut().push_back(Rc::clone(&waiter));
+        self.state
+            .waiting
+            .borrow_mut()
+            .push_back(Rc::clone(&waiter));
         self.waiter = Some(waiter);
         Poll::Pending
     }
@@ -155,7 +168,9 @@ impl Future for Take {
 
 impl Drop for Take {
     fn drop(&mut self) {
-        let Some(waiter) = self.waiter.take() else { return };
+        let Some(waiter) = self.waiter.take() else {
+            return;
+        };
         let granted = waiter.phase.replace(Phase::Abandoned) == Phase::Granted;
         if granted {
             self.state.give_back(self.bytes);
@@ -185,7 +200,9 @@ impl Units {
             self.state.give_back(self.bytes - bytes);
         } else {
             let more = as_i64(bytes - self.bytes);
-            self.state.free_bytes.set(self.state.free_bytes.get() - more);
+            self.state
+                .free_bytes
+                .set(self.state.free_bytes.get() - more);
         }
         self.bytes = bytes;
     }
@@ -221,8 +238,8 @@ mod tests {
         });
     }
 
-    /// Goal: a waiter that gives up blocks nobody and leaks nothing. Method: drop one that waits, and
-    /// one that was granted but never polled again.
+    /// Goal: a waiter that gives up blocks nobody and leaks nothing. Method: drop one that waits,
+    /// and one that was granted but never polled again.
     #[test]
     fn giving_up_leaks_nothing() {
         let pool = MemoryPool::new(100);
@@ -251,7 +268,11 @@ mod tests {
                 let units = poll_once(pool.take_share(50 << 20, 64 << 10)).await;
                 held.push(units.expect("a share is left"));
             }
-            assert!(poll_once(pool.take_share(1 << 20, 64 << 10)).await.is_some());
+            assert!(
+                poll_once(pool.take_share(1 << 20, 64 << 10))
+                    .await
+                    .is_some()
+            );
         });
     }
 }

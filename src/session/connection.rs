@@ -1,8 +1,8 @@
 //! One client: its bytes in, its requests in order, its answers in order.
 //!
-//! Two tasks. The reading task (here) takes memory units, reads a frame, decodes it, and starts it; a
-//! produce is *staged* before the next frame is read, so one connection pipelines and its order is
-//! fixed. The writing task (`replies.rs`) waits for each answer in turn. Lives on one core.
+//! Two tasks. The reading task (here) takes memory units, reads a frame, decodes it, and starts it;
+//! a produce is *staged* before the next frame is read, so one connection pipelines and its order
+//! is fixed. The writing task (`replies.rs`) waits for each answer in turn. Lives on one core.
 
 use super::Session;
 use super::admission::Units;
@@ -42,7 +42,9 @@ struct Inbound {
 impl Inbound {
     /// Reads more; 0 at the end of the stream. Dropping the future loses nothing.
     async fn fill(&mut self) -> std::io::Result<usize> {
-        self.half.read_into(&mut self.buffer, READ_BUFFER_BYTES).await
+        self.half
+            .read_into(&mut self.buffer, READ_BUFFER_BYTES)
+            .await
     }
 
     /// Moves what is missing from the buffer, then from the socket, until `target` has `length`
@@ -78,7 +80,10 @@ pub async fn serve(session: Session, conn: Conn) {
     session.router.env.spawn("connection writer", async move {
         let _ = finished.send(writing.await);
     });
-    let mut inbound = Inbound { half, buffer: BytesMut::new() };
+    let mut inbound = Inbound {
+        half,
+        buffer: BytesMut::new(),
+    };
     let end = read_requests(&session, &mut inbound, &replies).await;
     replies.end();
     let write_end = writer_finished.recv_async().await.unwrap_or(WriteEnd::Gone);
@@ -119,8 +124,16 @@ async fn read_requests(session: &Session, inbound: &mut Inbound, replies: &Repli
             Ok(read) => read,
             Err(end) => return end,
         };
-        session.metrics().stages.read.record(clock.now_ns() - announced_ns);
-        session.metrics().requests.inbound.add((PREFIX_BYTES + length) as u64);
+        session
+            .metrics()
+            .stages
+            .read
+            .record(clock.now_ns() - announced_ns);
+        session
+            .metrics()
+            .requests
+            .inbound
+            .add((PREFIX_BYTES + length) as u64);
         match start(session, frame).await {
             Some(reply) => replies.push(reply, units),
             None => return End::Protocol,
@@ -132,14 +145,20 @@ async fn read_requests(session: &Session, inbound: &mut Inbound, replies: &Repli
 async fn read_length(session: &Session, inbound: &mut Inbound) -> Result<usize, End> {
     while inbound.buffer.len() < PREFIX_BYTES {
         let clock = session.router.env.clock();
-        match clock.deadline(session.settings.idle_deadline, inbound.fill()).await {
+        match clock
+            .deadline(session.settings.idle_deadline, inbound.fill())
+            .await
+        {
             None => return Err(End::Idle),
             Some(Ok(0) | Err(_)) if session.stopping() => return Err(End::Stopping),
             Some(Ok(0) | Err(_)) => return Err(End::Gone),
             Some(Ok(_)) => {}
         }
     }
-    let prefix = *inbound.buffer.first_chunk::<PREFIX_BYTES>().expect("four bytes are there");
+    let prefix = *inbound
+        .buffer
+        .first_chunk::<PREFIX_BYTES>()
+        .expect("four bytes are there");
     let length = FrameBounds::REQUEST.check(prefix).map_err(|error| {
         tracing::debug!(%error, "a connection does not speak Kafka");
         End::Protocol
@@ -150,8 +169,8 @@ async fn read_length(session: &Session, inbound: &mut Inbound) -> Result<usize, 
 
 /// Takes the memory for a frame and reads it. A frame of up to 64 KiB is admitted at once from the
 /// share that is kept for small ones; a larger one first proves with its first 64 KiB that it is
-/// really coming, and only then takes its whole length: announcing 10 MiB costs a peer nothing, so it
-/// must not cost us 10 MiB.
+/// really coming, and only then takes its whole length: announcing 10 MiB costs a peer nothing, so
+/// it must not cost us 10 MiB.
 async fn read_body(
     session: &Session,
     inbound: &mut Inbound,
@@ -160,13 +179,23 @@ async fn read_body(
     let small = length.min(FRAME_SMALL_BYTES_MAX);
     let clock = session.router.env.clock();
     let asked_ns = clock.now_ns();
-    let units = session.small_requests.take(small.max(REQUEST_UNITS_MIN_BYTES)).await;
-    session.metrics().stages.admission.record(clock.now_ns() - asked_ns);
+    let units = session
+        .small_requests
+        .take(small.max(REQUEST_UNITS_MIN_BYTES))
+        .await;
+    session
+        .metrics()
+        .stages
+        .admission
+        .record(clock.now_ns() - asked_ns);
     if inbound.buffer.len() >= length {
         return Ok((inbound.buffer.split_to(length).freeze(), units));
     }
     let seconds = (length / BODY_BYTES_PER_S_MIN) as u64;
-    let allowed = session.settings.body_deadline.min(Duration::from_secs(seconds + 1));
+    let allowed = session
+        .settings
+        .body_deadline
+        .min(Duration::from_secs(seconds + 1));
     let allowed = allowed.max(Duration::from_secs(5).min(session.settings.body_deadline));
     let reading = async {
         let mut frame = BytesMut::with_capacity(small);
@@ -208,7 +237,11 @@ async fn start(session: &Session, frame: Bytes) -> Option<Reply> {
             let received_ns = clock.now_ns();
             let reply = session.start(header, decoded).await;
             if timed {
-                session.metrics().requests.other.record(clock.now_ns() - received_ns);
+                session
+                    .metrics()
+                    .requests
+                    .other
+                    .record(clock.now_ns() - received_ns);
             }
             reply
         }

@@ -6,19 +6,24 @@ use crate::wire::ErrorCode;
 
 /// The code, and words for the versions that carry them, for a batch that was not appended.
 ///
-/// A retriable code is given only where a retry can help and cannot harm: nothing was written, or the
-/// producer's sequence tells a copy. `UNKNOWN_SERVER_ERROR` is never used: it sets off client bugs.
+/// A retriable code is given only where a retry can help and cannot harm: nothing was written, or
+/// the producer's sequence tells a copy. `UNKNOWN_SERVER_ERROR` is never used: it sets off client
+/// bugs.
 pub fn append_error(error: &AppendError) -> (ErrorCode, String) {
     match error {
-        AppendError::UnknownPartition => {
-            (ErrorCode::UnknownTopicOrPartition, "there is no such partition".to_owned())
-        }
+        AppendError::UnknownPartition => (
+            ErrorCode::UnknownTopicOrPartition,
+            "there is no such partition".to_owned(),
+        ),
         AppendError::Batch(error) => (batch_error(error), error.to_string()),
         AppendError::NotOneBatch => (
             ErrorCode::InvalidRecord,
             "a partition takes exactly one record batch in a request".to_owned(),
         ),
-        AppendError::TooLarge { batch_bytes, bytes_max } => (
+        AppendError::TooLarge {
+            batch_bytes,
+            bytes_max,
+        } => (
             ErrorCode::MessageTooLarge,
             format!("the batch has {batch_bytes} bytes; max.message.bytes is {bytes_max}"),
         ),
@@ -34,9 +39,10 @@ pub fn append_error(error: &AppendError) -> (ErrorCode, String) {
             ErrorCode::KafkaStorageError,
             "part of this partition is damaged on disk; see `penstock verify`".to_owned(),
         ),
-        AppendError::Closed => {
-            (ErrorCode::NotLeaderOrFollower, "the broker is stopping".to_owned())
-        }
+        AppendError::Closed => (
+            ErrorCode::NotLeaderOrFollower,
+            "the broker is stopping".to_owned(),
+        ),
         AppendError::DiskFailed => (
             ErrorCode::KafkaStorageError,
             "the disk failed; the batch may or may not be stored".to_owned(),
@@ -50,7 +56,7 @@ pub fn append_error(error: &AppendError) -> (ErrorCode, String) {
 
 fn batch_error(error: &BatchError) -> ErrorCode {
     match error {
-        BatchError::Crc { .. } => ErrorCode::CorruptMessage,
+        BatchError::Crc => ErrorCode::CorruptMessage,
         BatchError::Codec { .. } => ErrorCode::UnsupportedCompressionType,
         BatchError::Magic { .. } => ErrorCode::UnsupportedForMessageFormat,
         _ => ErrorCode::InvalidRecord,

@@ -6,9 +6,9 @@
 use super::Session;
 use super::connection;
 use crate::env::net::Listener;
+use core::net::IpAddr;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -39,7 +39,9 @@ impl Open {
     fn leave(&self, address: IpAddr) {
         self.total.set(self.total.get() - 1);
         let mut by_address = self.by_address.borrow_mut();
-        let count = by_address.get_mut(&address).expect("a connection that leaves had entered");
+        let count = by_address
+            .get_mut(&address)
+            .expect("a connection that leaves had entered");
         *count -= 1;
         if *count == 0 {
             by_address.remove(&address);

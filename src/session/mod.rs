@@ -155,8 +155,12 @@ impl Session {
     pub fn update_figures(&self) {
         let pools = [&self.small_requests, &self.large_requests, &self.fetches];
         let admission = &self.router.metrics.admission;
-        admission.used.set(pools.iter().map(|pool| pool.used_bytes()).sum());
-        admission.waits.set(pools.iter().map(|pool| pool.waits()).sum());
+        admission
+            .used
+            .set(pools.iter().map(|pool| pool.used_bytes()).sum());
+        admission
+            .waits
+            .set(pools.iter().map(|pool| pool.waits()).sum());
     }
 
     /// Starts one request. What fixes its order (staging) is done when this returns; `None` if the

@@ -1,9 +1,9 @@
 //! Answers leave in the order of their requests.
 //!
-//! The reading half of a connection puts one [`Reply`] per request into [`Replies`]; the writing half
-//! takes them out in order, waits for those that are not ready, and writes what is ready together in
-//! one piece. The queue is bounded: a connection with too many requests in flight is not read from.
-//! Lives on one core, between the two tasks of one connection.
+//! The reading half of a connection puts one [`Reply`] per request into [`Replies`]; the writing
+//! half takes them out in order, waits for those that are not ready, and writes what is ready
+//! together in one piece. The queue is bounded: a connection with too many requests in flight is
+//! not read from. Lives on one core, between the two tasks of one connection.
 
 use super::admission::Units;
 use crate::env::Clock;
@@ -103,10 +103,16 @@ impl Replies {
     /// Adds the reply to the next request, and the memory the request itself holds.
     pub fn push(&self, reply: Reply, request: Units) {
         let shared = &self.shared;
-        assert!(shared.in_flight.get() < shared.in_flight_max, "`room` was awaited");
+        assert!(
+            shared.in_flight.get() < shared.in_flight_max,
+            "`room` was awaited"
+        );
         assert!(!shared.ended.get(), "no request follows the end");
         shared.in_flight.set(shared.in_flight.get() + 1);
-        shared.queue.borrow_mut().push_back(Queued { reply, _request: request });
+        shared.queue.borrow_mut().push_back(Queued {
+            reply,
+            _request: request,
+        });
         wake(&shared.writer);
     }
 
@@ -133,7 +139,9 @@ impl Replies {
     }
 
     fn written(&self, count: usize) {
-        self.shared.in_flight.set(self.shared.in_flight.get() - count);
+        self.shared
+            .in_flight
+            .set(self.shared.in_flight.get() - count);
         wake(&self.shared.reader);
     }
 
@@ -191,8 +199,8 @@ impl Gathered {
     }
 }
 
-/// Writes the replies of one connection in order until there are no more, or the peer stops reading.
-/// `sent` is told the bytes of each write and the nanoseconds it took.
+/// Writes the replies of one connection in order until there are no more, or the peer stops
+/// reading. `sent` is told the bytes of each write and the nanoseconds it took.
 pub async fn write_replies(
     replies: Replies,
     mut output: WriteHalf,
@@ -220,7 +228,11 @@ pub async fn write_replies(
                 Err(error) => {
                     replies.give_up();
                     let slow = error.kind() == std::io::ErrorKind::TimedOut;
-                    return if slow { WriteEnd::SlowReader } else { WriteEnd::Gone };
+                    return if slow {
+                        WriteEnd::SlowReader
+                    } else {
+                        WriteEnd::Gone
+                    };
                 }
             }
         }

@@ -44,7 +44,10 @@ impl Shard {
             return Err(AppendError::NotOneBatch);
         }
         if batch.len() > bytes_max {
-            return Err(AppendError::TooLarge { batch_bytes: batch.len(), bytes_max });
+            return Err(AppendError::TooLarge {
+                batch_bytes: batch.len(),
+                bytes_max,
+            });
         }
         view.validate_produced().map_err(AppendError::Batch)?;
         if self.journal.poisoned().is_some() || self.closing.get() {
@@ -68,12 +71,15 @@ impl Shard {
         let stamp = stamp_of(view);
         let record_count = view.record_count().unsigned_abs();
         if let Some(stamp) = &stamp {
-            let verdict = partition.staged_producers.judge(stamp).map_err(|error| match error {
-                SequenceError::OutOfOrder { expected, found } => {
-                    AppendError::OutOfOrderSequence { expected, found }
-                }
-                SequenceError::Fenced => AppendError::Fenced,
-            })?;
+            let verdict = partition
+                .staged_producers
+                .judge(stamp)
+                .map_err(|error| match error {
+                    SequenceError::OutOfOrder { expected, found } => {
+                        AppendError::OutOfOrderSequence { expected, found }
+                    }
+                    SequenceError::Fenced => AppendError::Fenced,
+                })?;
             if let Verdict::Duplicate(batch) = verdict {
                 return Ok(Appended {
                     base_offset: batch.base_offset,

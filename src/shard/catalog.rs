@@ -1,9 +1,9 @@
 //! The topic catalogue: what topics there are. Its truth is shard 0's journal; core 0 is its only
 //! writer and publishes immutable snapshots, with a version, to every core.
 //!
-//! A topic's id is made once and never used again, so data of a deleted topic can never be taken for
-//! data of a new one with the same name. Deleted ids stay known: data of a topic that is neither in
-//! the catalogue nor known to be deleted is kept, never dropped.
+//! A topic's id is made once and never used again, so data of a deleted topic can never be taken
+//! for data of a new one with the same name. Deleted ids stay known: data of a topic that is
+//! neither in the catalogue nor known to be deleted is kept, never dropped.
 
 use super::error::TopicError;
 use super::topic_config;
@@ -114,7 +114,11 @@ impl Catalog {
     pub fn to_saved(&self) -> SavedCatalog {
         SavedCatalog {
             version: self.version,
-            topics: self.by_name.values().map(|topic| Topic::clone(topic)).collect(),
+            topics: self
+                .by_name
+                .values()
+                .map(|topic| Topic::clone(topic))
+                .collect(),
             deleted: self.deleted.iter().map(ToString::to_string).collect(),
         }
     }
@@ -124,7 +128,10 @@ impl Catalog {
     /// # Errors
     /// A text, if the saved form is inconsistent.
     pub fn from_saved(saved: SavedCatalog) -> Result<Self, String> {
-        let mut catalog = Self { version: saved.version, ..Self::default() };
+        let mut catalog = Self {
+            version: saved.version,
+            ..Self::default()
+        };
         for topic in saved.topics {
             catalog.insert(Arc::new(topic));
         }
@@ -183,21 +190,39 @@ impl Catalog {
         self.version += 1;
         match change {
             TopicChange::Created(topic) => {
-                assert!(!self.by_name.contains_key(&topic.name), "a name is used once at a time");
-                assert!(!self.deleted.contains(&topic.id), "a topic id is never used again");
+                assert!(
+                    !self.by_name.contains_key(&topic.name),
+                    "a name is used once at a time"
+                );
+                assert!(
+                    !self.deleted.contains(&topic.id),
+                    "a topic id is never used again"
+                );
                 self.insert(Arc::new(topic));
             }
             TopicChange::Deleted { id } => {
-                let topic = self.by_id.remove(&id).expect("only a topic that is there is deleted");
+                let topic = self
+                    .by_id
+                    .remove(&id)
+                    .expect("only a topic that is there is deleted");
                 self.by_name.remove(&topic.name);
                 self.partitions -= i64::from(topic.partitions);
                 self.deleted.insert(id);
             }
             TopicChange::Grown { id, partitions } => {
-                let topic = self.by_id.get(&id).expect("only a topic that is there grows");
-                assert!(partitions > topic.partitions, "the number of partitions only grows");
+                let topic = self
+                    .by_id
+                    .get(&id)
+                    .expect("only a topic that is there grows");
+                assert!(
+                    partitions > topic.partitions,
+                    "the number of partitions only grows"
+                );
                 self.partitions -= i64::from(topic.partitions);
-                let grown = Topic { partitions, ..Topic::clone(topic) };
+                let grown = Topic {
+                    partitions,
+                    ..Topic::clone(topic)
+                };
                 self.insert(Arc::new(grown));
             }
         }
@@ -222,7 +247,9 @@ pub struct SavedCatalog {
 fn check_name(name: &str) -> Result<(), TopicError> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if name.is_empty() || name == "." || name == ".." {
-        return Err(TopicError::InvalidName(format!("{name:?} cannot be the name of a topic")));
+        return Err(TopicError::InvalidName(format!(
+            "{name:?} cannot be the name of a topic"
+        )));
     }
     if name.len() > TOPIC_NAME_BYTES_MAX {
         return Err(TopicError::InvalidName(format!(
@@ -296,8 +323,13 @@ mod tests {
         let mut catalog = Catalog::default();
         catalog.apply(TopicChange::Created(topic("a", 1)));
         catalog.apply(TopicChange::Created(topic("b", 2)));
-        catalog.apply(TopicChange::Grown { id: TopicId([2; 16]), partitions: 9 });
-        catalog.apply(TopicChange::Deleted { id: TopicId([1; 16]) });
+        catalog.apply(TopicChange::Grown {
+            id: TopicId([2; 16]),
+            partitions: 9,
+        });
+        catalog.apply(TopicChange::Deleted {
+            id: TopicId([1; 16]),
+        });
         let text = serde_json::to_string(&catalog.to_saved()).expect("serialises");
         let saved = serde_json::from_str(&text).expect("parses");
         let again = Catalog::from_saved(saved).expect("consistent");
@@ -317,17 +349,28 @@ mod tests {
         let long = "x".repeat(TOPIC_NAME_BYTES_MAX + 1);
         for name in ["", ".", "..", "a b", "ä", "a/b", long.as_str()] {
             let refused = catalog.check_new(&topic(name, 2));
-            assert!(matches!(refused, Err(TopicError::InvalidName(_))), "{name:?}: {refused:?}");
+            assert!(
+                matches!(refused, Err(TopicError::InvalidName(_))),
+                "{name:?}: {refused:?}"
+            );
         }
         for partitions in [0, -1, i32::MAX] {
-            let refused = catalog.check_new(&Topic { partitions, ..topic("b", 2) });
+            let refused = catalog.check_new(&Topic {
+                partitions,
+                ..topic("b", 2)
+            });
             assert!(matches!(refused, Err(TopicError::InvalidPartitions(_))));
         }
         let mut compacted = topic("b", 2);
-        compacted.config.insert("cleanup.policy".to_owned(), "compact".to_owned());
+        compacted
+            .config
+            .insert("cleanup.policy".to_owned(), "compact".to_owned());
         let refused = catalog.check_new(&compacted);
         assert!(matches!(refused, Err(TopicError::InvalidConfig(_))));
-        assert!(matches!(catalog.check_growth("a", 4), Err(TopicError::InvalidPartitions(_))));
+        assert!(matches!(
+            catalog.check_growth("a", 4),
+            Err(TopicError::InvalidPartitions(_))
+        ));
         assert!(catalog.check_growth("a", 5).is_ok());
     }
 }

@@ -6,8 +6,8 @@
 //! u32 partitions, each:
 //!   [16] topic │ i32 partition │ i64 log_start │ i64 committed │ u8 seen_after_damage
 //!   u8 quarantined (then i64 from │ u32 length, reason)
-//!   u32 extents, each:   i64 first │ i64 last │ i64 max timestamp so far │ u64 position │ u32 length
-//!                        │ i32 leader epoch
+//!   u32 extents, each:   i64 first │ i64 last │ i64 max timestamp so far
+//!                        u64 position │ u32 length │ i32 leader epoch
 //!   u32 producers, each: i64 id │ i16 epoch │ u8 batches, each: i32 first │ i32 last │ i64 offset
 //! ```
 //! Only durable state enters: see `Partition::durable_producers`.
@@ -98,7 +98,10 @@ pub fn decode(shard: ShardId, bytes: &[u8]) -> Result<ShardState, String> {
     Ok(decoded)
 }
 
-fn decode_state(shard: ShardId, input: &mut &[u8]) -> Result<ShardState, Box<dyn std::error::Error>> {
+fn decode_state(
+    shard: ShardId,
+    input: &mut &[u8],
+) -> Result<ShardState, Box<dyn std::error::Error>> {
     let version = input.try_get_u16_le()?;
     if version != VERSION {
         return Err(format!("checkpoint state version {version}; this is {VERSION}").into());
@@ -121,7 +124,10 @@ fn get_partition(
     let mut topic = [0u8; 16];
     input.try_copy_to_slice(&mut topic)?;
     let partition_index = PartitionIndex(input.try_get_i32_le()?);
-    let key = TopicPartition { topic: TopicId(topic), partition: partition_index };
+    let key = TopicPartition {
+        topic: TopicId(topic),
+        partition: partition_index,
+    };
     let mut partition = Partition {
         log_start: Offset(input.try_get_i64_le()?),
         committed: Offset(input.try_get_i64_le()?),
@@ -202,7 +208,11 @@ mod tests {
             config: Default::default(),
             created_ms: 1,
         }));
-        let mut partition = Partition { committed: Offset(30), next: Offset(30), ..Default::default() };
+        let mut partition = Partition {
+            committed: Offset(30),
+            next: Offset(30),
+            ..Default::default()
+        };
         partition.extents.push_back(StoredExtent {
             first: Offset(0),
             last: Offset(29),
@@ -214,24 +224,39 @@ mod tests {
                 base_offset: Offset(0),
             },
         });
-        let stamp =
-            BatchStamp { producer: ProducerId(4), epoch: 2, first_sequence: 0, record_count: 30 };
-        partition.durable_producers.remember(&stamp, Offset(0), StageSequence(0));
-        partition.quarantine =
-            Some(Quarantine { from: Offset(30), reason: "damaged".to_owned() });
-        let key = TopicPartition { topic: TopicId([9; 16]), partition: PartitionIndex(2) };
+        let stamp = BatchStamp {
+            producer: ProducerId(4),
+            epoch: 2,
+            first_sequence: 0,
+            record_count: 30,
+        };
+        partition
+            .durable_producers
+            .remember(&stamp, Offset(0), StageSequence(0));
+        partition.quarantine = Some(Quarantine {
+            from: Offset(30),
+            reason: "damaged".to_owned(),
+        });
+        let key = TopicPartition {
+            topic: TopicId([9; 16]),
+            partition: PartitionIndex(2),
+        };
         state.partitions.insert(key, partition);
         state
     }
 
-    /// Goal: a shard's state survives its checkpoint. Method: encode, decode, compare field by field.
+    /// Goal: a shard's state survives its checkpoint. Method: encode, decode, compare field by
+    /// field.
     #[test]
     fn round_trip() {
         let state = sample();
         let bytes = encode(&state);
         let again = decode(ShardId(0), &bytes).expect("decodes");
         assert_eq!(again.producer_id_next, 5_000);
-        assert_eq!(again.catalog.by_name("orders"), state.catalog.by_name("orders"));
+        assert_eq!(
+            again.catalog.by_name("orders"),
+            state.catalog.by_name("orders")
+        );
         let (key, partition) = again.partitions.iter().next().expect("one partition");
         let before = &state.partitions[key];
         assert_eq!(partition.extents, before.extents);
@@ -246,7 +271,10 @@ mod tests {
     fn every_prefix_is_refused() {
         let mut bytes = encode(&sample());
         for length in 0..bytes.len() {
-            assert!(decode(ShardId(0), &bytes[..length]).is_err(), "prefix of {length} bytes");
+            assert!(
+                decode(ShardId(0), &bytes[..length]).is_err(),
+                "prefix of {length} bytes"
+            );
         }
         bytes.push(0);
         assert!(decode(ShardId(0), &bytes).is_err());

@@ -44,7 +44,12 @@ impl Shard {
         let name = topic.name.clone();
         self.change(&TopicChange::Created(topic)).await?;
         let state = self.state.borrow();
-        Ok(Arc::clone(state.catalog.by_name(&name).expect("the change was just applied")))
+        Ok(Arc::clone(
+            state
+                .catalog
+                .by_name(&name)
+                .expect("the change was just applied"),
+        ))
     }
 
     /// Deletes a topic; durable when this returns.
@@ -63,12 +68,17 @@ impl Shard {
     /// # Errors
     /// [`TopicError`]; nothing was changed then.
     pub async fn grow_topic(&self, name: &str, partitions: i32) -> Result<(), TopicError> {
-        let id = self.state.borrow().catalog.check_growth(name, partitions)?.id;
+        let id = self
+            .state
+            .borrow()
+            .catalog
+            .check_growth(name, partitions)?
+            .id;
         self.change(&TopicChange::Grown { id, partitions }).await
     }
 
-    /// Reserves `count` producer ids that no producer ever had; durable when this returns, so that a
-    /// crash cannot hand them out again.
+    /// Reserves `count` producer ids that no producer ever had; durable when this returns, so that
+    /// a crash cannot hand them out again.
     ///
     /// Returns the first of them.
     ///

@@ -23,8 +23,8 @@ pub struct ShardState {
     pub producer_id_next: i64,
     /// Extents whose records are dead, to be handed back to the journal.
     pub released: Vec<Extent>,
-    /// A block was found whose contents are unknown. A partition without a later entry may have lost
-    /// its newest records in it, so it takes no more: an offset is never assigned twice.
+    /// A block was found whose contents are unknown. A partition without a later entry may have
+    /// lost its newest records in it, so it takes no more: an offset is never assigned twice.
     pub unknown_damage: bool,
 }
 
@@ -62,7 +62,10 @@ impl ShardState {
         };
         let known = self.partitions.entry(partition).or_default();
         let last = base.0 + i64::from(count) - 1;
-        known.set_quarantine(base, format!("offsets {base} to {last} are damaged on disk"));
+        known.set_quarantine(
+            base,
+            format!("offsets {base} to {last} are damaged on disk"),
+        );
     }
 
     fn apply_state(&mut self, kind: EntryKind, body: &[u8]) {
@@ -70,17 +73,27 @@ impl ShardState {
             EntryKind::Topic => self.catalog.apply(decode_topic_change(body)),
             EntryKind::Producers => self.producer_id_next = decode_producer_ids(body),
             EntryKind::TopicDropped => self.drop_topic(decode_topic_dropped(body)),
-            other => panic!("the journal delivered {other:?}, which no shard of this version stages"),
+            other => {
+                panic!("the journal delivered {other:?}, which no shard of this version stages")
+            }
         }
     }
 
     fn drop_topic(&mut self, topic: TopicId) {
-        let gone: Vec<TopicPartition> =
-            self.partitions.keys().filter(|key| key.topic == topic).copied().collect();
+        let gone: Vec<TopicPartition> = self
+            .partitions
+            .keys()
+            .filter(|key| key.topic == topic)
+            .copied()
+            .collect();
         for key in gone {
-            let mut partition = self.partitions.remove(&key).expect("the key was just listed");
+            let mut partition = self
+                .partitions
+                .remove(&key)
+                .expect("the key was just listed");
             partition.parked.wake_all();
-            self.released.extend(partition.extents.iter().map(|stored| stored.extent));
+            self.released
+                .extend(partition.extents.iter().map(|stored| stored.extent));
         }
     }
 }
@@ -94,13 +107,24 @@ impl StateMachine for ShardState {
 
     fn apply(&mut self, _location: Location, entry: EntryView<'_>) {
         match entry {
-            EntryView::Records { partition, base_offset, record_count, extent, batches } => {
+            EntryView::Records {
+                partition,
+                base_offset,
+                record_count,
+                extent,
+                batches,
+            } => {
                 let known = self.partitions.entry(partition).or_default();
                 known.seen_after_damage = true;
                 known.apply(base_offset, record_count, extent, batches);
             }
             EntryView::State { kind, body } => self.apply_state(kind, body),
-            EntryView::Damaged { partition, base_offset, record_count, .. } => {
+            EntryView::Damaged {
+                partition,
+                base_offset,
+                record_count,
+                ..
+            } => {
                 self.apply_damage(partition, base_offset, record_count);
             }
         }

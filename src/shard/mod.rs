@@ -25,8 +25,8 @@ use crate::env::Env;
 use crate::journal::{
     EntryKind, Journal, JournalConfig, JournalError, Poisoned, RecoveryReport, StagedEntry,
 };
-use crate::metrics::JournalMetrics;
 use crate::limits::{CHECKPOINT_INTERVAL, CHECKPOINT_JOURNAL_BYTES_MIN};
+use crate::metrics::JournalMetrics;
 use bytes::Bytes;
 use catalog::Catalog;
 use std::cell::{Cell, RefCell};
@@ -121,7 +121,11 @@ impl Shard {
     #[must_use]
     pub fn quarantined_count(&self) -> usize {
         let state = self.state.borrow();
-        state.partitions.values().filter(|partition| partition.quarantine.is_some()).count()
+        state
+            .partitions
+            .values()
+            .filter(|partition| partition.quarantine.is_some())
+            .count()
     }
 
     /// Lets go of the partitions of topics that `catalog` says are deleted. Their ids are noted in
@@ -146,7 +150,10 @@ impl Shard {
     }
 
     fn stage_state(&self, kind: EntryKind, body: Vec<u8>) -> StageSequence {
-        self.stage_entry(StagedEntry::State { kind, body: Bytes::from(body) })
+        self.stage_entry(StagedEntry::State {
+            kind,
+            body: Bytes::from(body),
+        })
     }
 
     fn stage_entry(&self, entry: StagedEntry) -> StageSequence {

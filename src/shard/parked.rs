@@ -1,7 +1,7 @@
 //! Fetches that found too little and wait for a commit.
 //!
-//! A fetch parks one [`Parked`] on each of its partitions; a commit wakes all that are parked on the
-//! partition and forgets them. There is no polling: an idle consumer costs no CPU. A fetch that
+//! A fetch parks one [`Parked`] on each of its partitions; a commit wakes all that are parked on
+//! the partition and forgets them. There is no polling: an idle consumer costs no CPU. A fetch that
 //! gives up simply drops its `Parked`; the dead entries are swept when a list has doubled.
 //! Lives on one core.
 
@@ -34,7 +34,9 @@ impl Parked {
 
     /// Waits until a partition this fetch is parked on has something new.
     pub fn woken(self: &Rc<Self>) -> Woken {
-        Woken { parked: Rc::clone(self) }
+        Woken {
+            parked: Rc::clone(self),
+        }
     }
 }
 
@@ -66,7 +68,10 @@ pub struct ParkedList {
 
 impl Default for ParkedList {
     fn default() -> Self {
-        Self { list: Vec::new(), sweep_at: SWEEP_AT_FIRST }
+        Self {
+            list: Vec::new(),
+            sweep_at: SWEEP_AT_FIRST,
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! One partition as its shard keeps it.
 //!
-//! Invariants: `log_start ≤ committed ≤ next`; a fetch never passes `committed`; an offset is assigned
-//! once, at staging, and its records become visible once, when their block is durable; extents are
-//! contiguous in offset from `log_start` to `committed`. Lives on one core.
+//! Invariants: `log_start ≤ committed ≤ next`; a fetch never passes `committed`; an offset is
+//! assigned once, at staging, and its records become visible once, when their block is durable;
+//! extents are contiguous in offset from `log_start` to `committed`. Lives on one core.
 
 use super::parked::ParkedList;
 use super::producers::{BatchStamp, Producers};
@@ -47,8 +47,8 @@ pub struct Partition {
     pub extents: VecDeque<StoredExtent>,
     /// Producers as of the last *staged* batch: what a new batch is judged by.
     pub staged_producers: Producers,
-    /// Producers as of the last *durable* batch: what a checkpoint may hold. A staged batch may still
-    /// be lost in a crash, and its retry must then be taken as new.
+    /// Producers as of the last *durable* batch: what a checkpoint may hold. A staged batch may
+    /// still be lost in a crash, and its retry must then be taken as new.
     pub durable_producers: Producers,
     /// Fetches that wait for more.
     pub parked: ParkedList,
@@ -64,7 +64,10 @@ impl Partition {
     /// Returns the offset of its first record.
     pub fn assign(&mut self, stamp: Option<&BatchStamp>, count: i32, at: StageSequence) -> Offset {
         assert!(count > 0, "a batch has at least one record");
-        assert!(self.quarantine.is_none(), "a quarantined partition assigns nothing");
+        assert!(
+            self.quarantine.is_none(),
+            "a quarantined partition assigns nothing"
+        );
         let base = self.next;
         self.next = Offset(base.0 + i64::from(count));
         if let Some(stamp) = stamp {
@@ -74,8 +77,8 @@ impl Partition {
         base
     }
 
-    /// Makes a durable run of batches visible. Live, its offsets were assigned by [`Self::assign`]; in
-    /// replay they are assigned here, again, to the same records.
+    /// Makes a durable run of batches visible. Live, its offsets were assigned by [`Self::assign`];
+    /// in replay they are assigned here, again, to the same records.
     pub fn apply(&mut self, base: Offset, count: u32, extent: Extent, batches: &[u8]) {
         if self.quarantine.is_some() {
             return;
@@ -83,11 +86,14 @@ impl Partition {
         assert!(count > 0, "an extent holds at least one record");
         let after = Offset(base.0 + i64::from(count));
         if base != self.committed {
-            self.set_quarantine(self.committed, format!(
-                "offsets {} to {} are missing from the journal",
-                self.committed.0,
-                base.0 - 1
-            ));
+            self.set_quarantine(
+                self.committed,
+                format!(
+                    "offsets {} to {} are missing from the journal",
+                    self.committed.0,
+                    base.0 - 1
+                ),
+            );
             return;
         }
         let replayed = self.next == self.committed;
@@ -114,9 +120,11 @@ impl Partition {
             max_timestamp_ms = max_timestamp_ms.max(view.max_timestamp());
             if let Some(stamp) = stamp_of(&view) {
                 let base = Offset(view.base_offset());
-                self.durable_producers.remember(&stamp, base, StageSequence(0));
+                self.durable_producers
+                    .remember(&stamp, base, StageSequence(0));
                 if replayed {
-                    self.staged_producers.remember(&stamp, base, StageSequence(0));
+                    self.staged_producers
+                        .remember(&stamp, base, StageSequence(0));
                 }
             }
             rest = after;
@@ -136,14 +144,22 @@ impl Partition {
     /// The largest record timestamp of the durable records, in ms; `i64::MIN` when there are none.
     #[must_use]
     pub fn max_timestamp_ms(&self) -> i64 {
-        self.extents.back().map_or(i64::MIN, |stored| stored.max_timestamp_so_far_ms)
+        self.extents
+            .back()
+            .map_or(i64::MIN, |stored| stored.max_timestamp_so_far_ms)
     }
 
     /// Index of the extent that holds `offset`, which must lie in `log_start .. committed`.
     #[must_use]
     pub fn extent_index(&self, offset: Offset) -> usize {
-        assert!(offset >= self.log_start, "an offset below the log start is refused before");
-        assert!(offset < self.committed, "an offset past the watermark is refused before");
+        assert!(
+            offset >= self.log_start,
+            "an offset below the log start is refused before"
+        );
+        assert!(
+            offset < self.committed,
+            "an offset past the watermark is refused before"
+        );
         let index = self.extents.partition_point(|stored| stored.last < offset);
         assert!(self.extents[index].first <= offset, "extents have no gap");
         index
@@ -152,14 +168,21 @@ impl Partition {
     /// Index of the first extent with a record at or after `timestamp_ms`.
     #[must_use]
     pub fn extent_index_by_time(&self, timestamp_ms: i64) -> Option<usize> {
-        let index =
-            self.extents.partition_point(|stored| stored.max_timestamp_so_far_ms < timestamp_ms);
+        let index = self
+            .extents
+            .partition_point(|stored| stored.max_timestamp_so_far_ms < timestamp_ms);
         (index < self.extents.len()).then_some(index)
     }
 
     fn check(&self) {
-        assert!(self.log_start <= self.committed, "the log start passed the watermark");
-        assert!(self.committed <= self.next, "the watermark passed what was assigned");
+        assert!(
+            self.log_start <= self.committed,
+            "the log start passed the watermark"
+        );
+        assert!(
+            self.committed <= self.next,
+            "the watermark passed what was assigned"
+        );
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a partition remembers of its idempotent producers, so that a retry makes no second copy.
 //!
 //! Invariants: a producer's remembered batches are contiguous in sequence; at most
-//! [`PRODUCER_WINDOW`] of them are kept, each with the offset it got; a batch found in the window is
-//! answered with *that* offset and never appended again. Sequences run from 0 to `i32::MAX` and wrap
-//! to 0. Pure: no clock, no I/O; rebuilt from the journal by replay.
+//! [`PRODUCER_WINDOW`] of them are kept, each with the offset it got; a batch found in the window
+//! is answered with *that* offset and never appended again. Sequences run from 0 to `i32::MAX` and
+//! wrap to 0. Pure: no clock, no I/O; rebuilt from the journal by replay.
 
 use crate::base::ids::{Offset, ProducerId, StageSequence};
 use crate::limits::PRODUCERS_PER_PARTITION_MAX;
@@ -89,8 +89,8 @@ impl Producers {
     ///
     /// # Errors
     /// [`SequenceError`] if it neither follows the producer's last batch nor repeats one of the
-    /// remembered ones. A producer never heard of may start anywhere, as in Kafka: its state may have
-    /// been forgotten.
+    /// remembered ones. A producer never heard of may start anywhere, as in Kafka: its state may
+    /// have been forgotten.
     pub fn judge(&self, stamp: &BatchStamp) -> Result<Verdict, SequenceError> {
         let Some(window) = self.windows.get(&stamp.producer) else {
             return Ok(Verdict::Fresh);
@@ -120,10 +120,13 @@ impl Producers {
         if !self.windows.contains_key(&stamp.producer) {
             self.make_room();
         }
-        let window = self.windows.entry(stamp.producer).or_insert_with(|| ProducerWindow {
-            epoch: stamp.epoch,
-            batches: VecDeque::with_capacity(PRODUCER_WINDOW),
-        });
+        let window = self
+            .windows
+            .entry(stamp.producer)
+            .or_insert_with(|| ProducerWindow {
+                epoch: stamp.epoch,
+                batches: VecDeque::with_capacity(PRODUCER_WINDOW),
+            });
         if window.epoch != stamp.epoch {
             window.epoch = stamp.epoch;
             window.batches.clear();
@@ -141,7 +144,10 @@ impl Producers {
 
     /// Puts back a window from a checkpoint.
     pub fn restore(&mut self, producer: ProducerId, window: ProducerWindow) {
-        assert!(window.batches.len() <= PRODUCER_WINDOW, "a window holds five batches");
+        assert!(
+            window.batches.len() <= PRODUCER_WINDOW,
+            "a window holds five batches"
+        );
         self.windows.insert(producer, window);
     }
 
@@ -172,7 +178,10 @@ impl Producers {
             .windows
             .iter()
             .map(|(producer, window)| {
-                let last = window.batches.back().map_or(Offset(-1), |batch| batch.base_offset);
+                let last = window
+                    .batches
+                    .back()
+                    .map_or(Offset(-1), |batch| batch.base_offset);
                 (last, *producer)
             })
             .collect();
@@ -203,7 +212,12 @@ mod tests {
     use super::*;
 
     fn stamp(epoch: i16, first_sequence: i32, record_count: i32) -> BatchStamp {
-        BatchStamp { producer: ProducerId(7), epoch, first_sequence, record_count }
+        BatchStamp {
+            producer: ProducerId(7),
+            epoch,
+            first_sequence,
+            record_count,
+        }
     }
 
     fn filled(count: i32) -> Producers {
@@ -217,7 +231,8 @@ mod tests {
         producers
     }
 
-    /// Goal: a retry of any of the last five gets the offset it had. Method: nine batches, ask again.
+    /// Goal: a retry of any of the last five gets the offset it had. Method: nine batches, ask
+    /// again.
     #[test]
     fn last_five_are_answered_with_their_offset() {
         let producers = filled(9);
@@ -229,7 +244,10 @@ mod tests {
         }
         assert_eq!(
             producers.judge(&stamp(0, 30, 10)),
-            Err(SequenceError::OutOfOrder { expected: 90, found: 30 })
+            Err(SequenceError::OutOfOrder {
+                expected: 90,
+                found: 30
+            })
         );
     }
 
@@ -239,12 +257,18 @@ mod tests {
         let mut producers = filled(2);
         assert_eq!(
             producers.judge(&stamp(0, 21, 1)),
-            Err(SequenceError::OutOfOrder { expected: 20, found: 21 })
+            Err(SequenceError::OutOfOrder {
+                expected: 20,
+                found: 21
+            })
         );
         assert!(producers.judge(&stamp(1, 20, 1)).is_err());
         assert_eq!(producers.judge(&stamp(1, 0, 1)), Ok(Verdict::Fresh));
         producers.remember(&stamp(1, 0, 1), Offset(20), StageSequence(3));
-        assert_eq!(producers.judge(&stamp(0, 20, 1)), Err(SequenceError::Fenced));
+        assert_eq!(
+            producers.judge(&stamp(0, 20, 1)),
+            Err(SequenceError::Fenced)
+        );
         assert_eq!(producers.judge(&stamp(1, 1, 1)), Ok(Verdict::Fresh));
     }
 
@@ -273,13 +297,25 @@ mod tests {
         let mut producers = Producers::default();
         let count = i64::try_from(PRODUCERS_PER_PARTITION_MAX).expect("small") + 1;
         for id in 0..count {
-            let batch = BatchStamp { producer: ProducerId(id), ..stamp(0, 0, 1) };
+            let batch = BatchStamp {
+                producer: ProducerId(id),
+                ..stamp(0, 0, 1)
+            };
             producers.remember(&batch, Offset(id), StageSequence(1));
         }
         assert!(producers.len() <= PRODUCERS_PER_PARTITION_MAX);
-        let newest = BatchStamp { producer: ProducerId(count - 1), ..stamp(0, 0, 1) };
-        assert!(matches!(producers.judge(&newest), Ok(Verdict::Duplicate(_))));
-        let oldest = BatchStamp { producer: ProducerId(0), ..stamp(0, 0, 1) };
+        let newest = BatchStamp {
+            producer: ProducerId(count - 1),
+            ..stamp(0, 0, 1)
+        };
+        assert!(matches!(
+            producers.judge(&newest),
+            Ok(Verdict::Duplicate(_))
+        ));
+        let oldest = BatchStamp {
+            producer: ProducerId(0),
+            ..stamp(0, 0, 1)
+        };
         assert_eq!(producers.judge(&oldest), Ok(Verdict::Fresh));
     }
 }

@@ -39,10 +39,13 @@ impl Shard {
     #[must_use]
     pub fn ends(&self, partition: &TopicPartition) -> Ends {
         let state = self.state.borrow();
-        state.partitions.get(partition).map_or_else(Ends::default, |known| Ends {
-            log_start: known.log_start,
-            committed: known.committed,
-        })
+        state
+            .partitions
+            .get(partition)
+            .map_or_else(Ends::default, |known| Ends {
+                log_start: known.log_start,
+                committed: known.committed,
+            })
     }
 
     /// Plans a read of about `bytes_max` bytes from `offset` on.
@@ -66,11 +69,18 @@ impl Shard {
     /// Parks a fetch on a partition until its next commit. A partition that never had a record is
     /// made for it: its first commit must find the fetch.
     pub fn park(&self, key: TopicPartition, parked: &Rc<Parked>) {
-        self.state.borrow_mut().partitions.entry(key).or_default().parked.park(parked);
+        self.state
+            .borrow_mut()
+            .partitions
+            .entry(key)
+            .or_default()
+            .parked
+            .park(parked);
     }
 
-    /// Reads what was planned: whole batches, the first of which holds `plan.offset`, together at most
-    /// `bytes_max` bytes; with `one_at_least` the first batch comes even if it is larger (KIP-74).
+    /// Reads what was planned: whole batches, the first of which holds `plan.offset`, together at
+    /// most `bytes_max` bytes; with `one_at_least` the first batch comes even if it is larger
+    /// (KIP-74).
     ///
     /// # Errors
     /// [`FetchError::Damaged`] for records that do not pass their CRC: never wrong bytes.
@@ -118,9 +128,13 @@ impl Shard {
     ) -> Result<Option<SharedBuffer>, FetchError> {
         let (extent, wanted_ms) = {
             let state = self.state.borrow();
-            let Some(partition) = state.partitions.get(key) else { return Ok(None) };
+            let Some(partition) = state.partitions.get(key) else {
+                return Ok(None);
+            };
             let wanted_ms = timestamp_ms.unwrap_or_else(|| partition.max_timestamp_ms());
-            let Some(index) = partition.extent_index_by_time(wanted_ms) else { return Ok(None) };
+            let Some(index) = partition.extent_index_by_time(wanted_ms) else {
+                return Ok(None);
+            };
             (partition.extents[index].extent, wanted_ms)
         };
         let buffer = match self.journal.read(extent).await {
@@ -147,11 +161,23 @@ fn plan_in(
 ) -> Result<ReadPlan, FetchError> {
     let (log_start, committed) = (partition.log_start, partition.committed);
     if offset < log_start || offset > committed {
-        return Err(FetchError::OffsetOutOfRange { log_start, committed });
+        return Err(FetchError::OffsetOutOfRange {
+            log_start,
+            committed,
+        });
     }
-    let mut plan = ReadPlan { log_start, committed, offset, extents: Vec::new() };
+    let mut plan = ReadPlan {
+        log_start,
+        committed,
+        offset,
+        extents: Vec::new(),
+    };
     if offset == committed {
-        if partition.quarantine.as_ref().is_some_and(|found| found.from <= offset) {
+        if partition
+            .quarantine
+            .as_ref()
+            .is_some_and(|found| found.from <= offset)
+        {
             return Err(FetchError::Damaged);
         }
         return Ok(plan);
@@ -168,9 +194,14 @@ fn plan_in(
     Ok(plan)
 }
 
-/// The range of whole batches in `buffer` from the one that holds `offset` on, at most `room` bytes,
-/// but with `must` at least one.
-fn batches_within(buffer: &[u8], offset: Offset, room: usize, must: bool) -> std::ops::Range<usize> {
+/// The range of whole batches in `buffer` from the one that holds `offset` on, at most `room`
+/// bytes, but with `must` at least one.
+fn batches_within(
+    buffer: &[u8],
+    offset: Offset,
+    room: usize,
+    must: bool,
+) -> std::ops::Range<usize> {
     let mut start = 0;
     let mut end = 0;
     while let Ok((view, _)) = BatchView::split(&buffer[end..]) {

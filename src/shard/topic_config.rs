@@ -76,16 +76,22 @@ pub const SETTINGS: &[TopicSetting] = &[
 pub fn check(key: &str, value: &str) -> Result<(), String> {
     let Some(setting) = SETTINGS.iter().find(|setting| setting.name == key) else {
         let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-        return Err(format!("unknown topic setting {key}; known are {}", known.join(", ")));
+        return Err(format!(
+            "unknown topic setting {key}; known are {}",
+            known.join(", ")
+        ));
     };
     match setting.accepts {
         Accepts::OneOf(values) if values.contains(&value) => Ok(()),
-        Accepts::OneOf(values) => {
-            Err(format!("{key}={value} is not served; it may be {}", values.join(" or ")))
-        }
+        Accepts::OneOf(values) => Err(format!(
+            "{key}={value} is not served; it may be {}",
+            values.join(" or ")
+        )),
         Accepts::Number(least, most) => match value.parse::<i64>() {
             Ok(number) if (least..=most).contains(&number) => Ok(()),
-            _ => Err(format!("{key}={value}: it takes a whole number from {least} to {most}")),
+            _ => Err(format!(
+                "{key}={value}: it takes a whole number from {least} to {most}"
+            )),
         },
     }
 }

@@ -74,8 +74,8 @@ impl World {
         Ok(answer.into())
     }
 
-    /// Sends a recorded request as it is; good if it is answered with error 35, or the connection is
-    /// closed.
+    /// Sends a recorded request as it is; good if it is answered with error 35, or the connection
+    /// is closed.
     pub fn is_refused(&mut self, request: &[u8]) -> Result<(), String> {
         let mut frame = (request.len() as u32).to_be_bytes().to_vec();
         frame.extend_from_slice(request);

@@ -238,8 +238,8 @@ impl Producer {
         let mut records = Vec::new();
         for _ in 0..count {
             let length = match self.random.u32(0..100) {
-                0 => self.random.usize(60_000..200_000),
-                1..30 => self.random.usize(1_000..9_000),
+                0..2 => self.random.usize(60_000..200_000),
+                2..30 => self.random.usize(1_000..9_000),
                 _ => self.random.usize(24..300),
             };
             let (record_seen, record) = history::make(self.number, self.value_next, length);

@@ -189,7 +189,8 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 
-    /// Goal: whole files are bounded, readers stop at the end, and listings are sorted. Method: try.
+    /// Goal: whole files are bounded, readers stop at the end, and listings are sorted. Method:
+    /// try.
     #[test]
     fn files_are_read_and_listed() {
         let directory = tempfile::tempdir().expect("temporary directory");

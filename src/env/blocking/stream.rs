@@ -127,8 +127,8 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// Goal: bytes go both ways, and silence ends with an error that names the address and the limit.
-    /// Method: a peer that answers once and then keeps the connection open.
+    /// Goal: bytes go both ways, and silence ends with an error that names the address and the
+    /// limit. Method: a peer that answers once and then keeps the connection open.
     #[test]
     fn silence_has_an_end() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("free port");

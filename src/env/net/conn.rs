@@ -168,8 +168,8 @@ impl Conn {
 
 impl ReadHalf {
     /// Reads what is there, at least one byte: 0 means that the other side has ended its half, or
-    /// that the connection was shut down here. Dropping the future loses nothing, so it can be given
-    /// a [`super::super::Clock::deadline`].
+    /// that the connection was shut down here. Dropping the future loses nothing, so it can be
+    /// given a [`super::super::Clock::deadline`].
     ///
     /// # Errors
     /// Of the connection, with the peer's address.
@@ -214,8 +214,8 @@ impl ReadHalf {
 }
 
 impl WriteHalf {
-    /// Writes all `parts` in order, as one stream of bytes. `stall_max` bounds the time in which the
-    /// other side takes nothing at all; a slow but living reader may take longer in sum.
+    /// Writes all `parts` in order, as one stream of bytes. `stall_max` bounds the time in which
+    /// the other side takes nothing at all; a slow but living reader may take longer in sum.
     ///
     /// After an error, or if the future is dropped, part of the bytes may be written: a stream that
     /// broke off in the middle of a frame is of no use, so on an error the connection is shut down
@@ -290,7 +290,8 @@ impl ConnControl {
         self.shared.shutdown(libc::SHUT_RDWR);
     }
 
-    /// Ends the reading only: what came before is still read, then a read returns 0; writing goes on.
+    /// Ends the reading only: what came before is still read, then a read returns 0; writing goes
+    /// on.
     pub fn stop_reading(&self) {
         self.shared.shutdown(libc::SHUT_RD);
     }

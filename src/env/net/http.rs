@@ -12,8 +12,8 @@ impl Read for Conn {
         context: &mut Context<'_>,
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        // SAFETY: glommio hands this memory to `recv` and reads none of it; the cursor advances only
-        // over bytes that the kernel has written.
+        // SAFETY: glommio hands this memory to `recv` and reads none of it; the cursor advances
+        // only over bytes that the kernel has written.
         unsafe {
             let spare = cursor.as_mut();
             let bytes = std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), spare.len());

@@ -107,7 +107,10 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
 /// CPU time that the calling thread has used, in nanoseconds.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the kernel writes a timespec into one that lives here.
     let outcome = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(outcome, 0, "every Linux has this clock");
@@ -136,7 +139,8 @@ mod tests {
         assert_eq!(affinity_cpus(), expected);
     }
 
-    /// Goal: both control group layouts and every ancestor are asked. Method: a recorded text of each.
+    /// Goal: both control group layouts and every ancestor are asked. Method: a recorded text of
+    /// each.
     #[test]
     fn control_groups_are_found() {
         let files = cgroup_limit_files("0::/system.slice/penstock.service\n");

@@ -53,14 +53,28 @@ impl std::error::Error for LockError {}
 /// # Errors
 /// Names the path. `NotFound` if it is missing and may not be made.
 pub fn data_dir(path: &Path, create: bool) -> io::Result<PathBuf> {
-    if create {
-        std::fs::create_dir_all(path).map_err(|error| at_path("create", path, error))?;
+    if create && !path.exists() {
+        make_durable_dir(path)?;
     }
     let absolute = std::fs::canonicalize(path).map_err(|error| at_path("open", path, error))?;
     if !absolute.is_dir() {
         return Err(at_path("open", path, io::ErrorKind::NotADirectory.into()));
     }
     Ok(absolute)
+}
+
+/// Makes a directory and its missing parents; each name is durable before the next is made in it.
+fn make_durable_dir(path: &Path) -> io::Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if !parent.exists() {
+        make_durable_dir(parent)?;
+    }
+    std::fs::create_dir(path).map_err(|error| at_path("create", path, error))?;
+    let synced = File::open(parent).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| at_path("flush", parent, error))
 }
 
 /// The lock on a data directory; held until it is dropped or the process ends.

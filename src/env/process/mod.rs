@@ -1,5 +1,5 @@
-//! The process and its host: how it ends, its clocks outside executors, chance, and what it runs on.
-//! Callable from any thread; nothing here needs glommio.
+//! The process and its host: how it ends, its clocks outside executors, chance, and what it runs
+//! on. Callable from any thread; nothing here needs glommio.
 
 pub mod facts;
 pub mod lock;
@@ -32,9 +32,9 @@ pub fn set_exit_hook(hook: fn(ExitCode)) {
     let _ = EXIT_HOOK.set(hook);
 }
 
-/// Ends the process at once, from any thread: tells `reason` on standard error, calls the exit hook,
-/// and leaves without running destructors (which is as safe as `kill -9`, by design). If another
-/// thread is already at it, this one waits for the end.
+/// Ends the process at once, from any thread: tells `reason` on standard error, calls the exit
+/// hook, and leaves without running destructors (which is as safe as `kill -9`, by design). If
+/// another thread is already at it, this one waits for the end.
 pub fn exit_now(code: ExitCode, reason: &str) -> ! {
     if EXITING.swap(true, Ordering::SeqCst) {
         // Normally gone within microseconds; a hook that hangs must not keep the process.
@@ -128,6 +128,16 @@ pub fn spawn_thread(
         .name(name.to_owned())
         .spawn(body)
         .map_err(|error| super::error::at("start", format!("thread {name}"), error))
+}
+
+/// Marks a process that a test started from this test binary; a child test does nothing elsewhere,
+/// so that running all ignored tests does not end the run.
+#[cfg(test)]
+pub(crate) const TEST_CHILD: &str = "PENSTOCK_TEST_CHILD";
+
+#[cfg(test)]
+pub(crate) fn is_test_child() -> bool {
+    std::env::var_os(TEST_CHILD).is_some()
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Removes what an earlier process left under this name, before anything else is done; none is fine.
+/// Removes what an earlier process left under this name, before anything else is done; none is
+/// fine.
 ///
 /// # Errors
 /// When it exists and cannot be removed: a stale file would tell scripts a lie.

@@ -58,13 +58,14 @@ pub fn watch_stop_signals(on_stop: impl FnOnce(StopSignal) + Send + 'static) -> 
 }
 
 /// For the broker: a reader that closes a pipe, or a dead standard output, is an error of the call
-/// and not the end of the process. (Rust starts that way; an embedding process may have changed it.)
+/// and not the end of the process. (Rust starts that way; an embedding process may have changed
+/// it.)
 pub fn ignore_sigpipe() {
     set_sigpipe(libc::SIG_IGN);
 }
 
-/// For client verbs: when the reader of a pipe goes (`penstock consume | head -1`), the process ends
-/// quietly, as every Unix tool does (the shell shows 141).
+/// For client verbs: when the reader of a pipe goes (`penstock consume | head -1`), the process
+/// ends quietly, as every Unix tool does (the shell shows 141).
 pub fn restore_sigpipe() {
     set_sigpipe(libc::SIG_DFL);
 }

@@ -8,6 +8,7 @@ fn run_child(name: &str) -> Output {
     let binary = std::env::current_exe().expect("this binary");
     let test = format!("env::process::tests::{name}");
     Command::new(binary)
+        .env(crate::env::process::TEST_CHILD, "1")
         .args([
             &test,
             "--exact",
@@ -27,14 +28,17 @@ fn stderr(output: &Output) -> String {
 #[test]
 #[ignore = "runs as a child of panic_ends_with_code_6"]
 fn child_panics_on_a_thread() {
+    if !crate::env::process::is_test_child() {
+        return;
+    }
     install_panic_hook();
     let thread = spawn_thread("worker-7", || panic!("the reservoir is empty")).expect("thread");
     let _ = thread.join();
     std::thread::sleep(Duration::from_secs(5));
 }
 
-/// Goal: a panic on any thread ends the process with code 6 and is told once, with thread and place.
-/// Method: a child whose worker thread panics while the main thread would go on.
+/// Goal: a panic on any thread ends the process with code 6 and is told once, with thread and
+/// place. Method: a child whose worker thread panics while the main thread would go on.
 #[test]
 fn panic_ends_with_code_6() {
     let output = run_child("child_panics_on_a_thread");
@@ -50,6 +54,9 @@ fn panic_ends_with_code_6() {
 #[test]
 #[ignore = "runs as a child of exit_calls_the_hook_once"]
 fn child_exits_from_two_threads() {
+    if !crate::env::process::is_test_child() {
+        return;
+    }
     set_exit_hook(|code| println!("hook {}", code.code()));
     let barrier = std::sync::Arc::new(std::sync::Barrier::new(2));
     let other = std::sync::Arc::clone(&barrier);
@@ -77,6 +84,9 @@ fn exit_calls_the_hook_once() {
 #[test]
 #[ignore = "runs as a child of second_signal_stops_at_once"]
 fn child_waits_for_signals() {
+    if !crate::env::process::is_test_child() {
+        return;
+    }
     watch_stop_signals(|signal| println!("asked by {}", signal.name())).expect("handlers");
     println!("ready");
     std::thread::sleep(Duration::from_secs(20));
@@ -91,6 +101,7 @@ fn second_signal_stops_at_once() {
     let binary = std::env::current_exe().expect("this binary");
     let test = "env::process::tests::child_waits_for_signals";
     let mut child = Command::new(binary)
+        .env(crate::env::process::TEST_CHILD, "1")
         .args([
             test,
             "--exact",

@@ -5,8 +5,8 @@
 //! executor's two blocking threads.
 //!
 //! Invariant: no file is opened on the ring before its first block was really written. glommio asks
-//! whether a device can be polled by reading one block of the first file it opens there; an empty or
-//! unwritten file answers yes on any device, and later reads fail with `EOPNOTSUPP`.
+//! whether a device can be polled by reading one block of the first file it opens there; an empty
+//! or unwritten file answers yes on any device, and later reads fail with `EOPNOTSUPP`.
 
 use super::spawn_blocking;
 use crate::env::buffer::{Buffer, SharedBuffer};

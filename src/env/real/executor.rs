@@ -5,9 +5,11 @@
 //! likely), two unpinned blocking threads per executor. No `Latency::Matters` queues, for the same
 //! reason.
 //!
-//! A core that ends by panic ends the process: half a broker must not go on serving.
+//! A panic of a core ends the process, by the panic hook that `serve` installs: half a broker must
+//! not go on serving.
 
 use super::watchdog::Watched;
+use crate::base::exit::ExitCode;
 use crate::env::error::{at, at_path, from_glommio};
 use crate::env::{Env, process};
 use crate::limits::{
@@ -67,11 +69,14 @@ pub struct Cores<T> {
 
 impl<T> Cores<T> {
     /// Waits for the main future of every core, in order of their index. Blocks this thread.
+    ///
+    /// # Panics
+    /// With the panic of a core, where no panic hook ended the process already.
     #[must_use]
     pub fn join(self) -> Vec<T> {
         let join = |thread: JoinHandle<Option<T>>| match thread.join() {
             Ok(outcome) => outcome.expect("a started core runs its main future to the end"),
-            Err(panic) => process::exit_for_panic("a core", &*panic),
+            Err(panic) => std::panic::resume_unwind(panic),
         };
         self.threads.into_iter().map(join).collect()
     }
@@ -80,8 +85,8 @@ impl<T> Cores<T> {
 /// Starts one executor per entry of `settings.cpus` and runs `main` on each. Returns once all of
 /// them exist; if one cannot be made, none has run `main` and all are gone again.
 ///
-/// When a main future returns, tasks still suspended on that core are not dropped, and their sockets
-/// stay open until the process ends: shut connections down and drain first.
+/// When a main future returns, tasks still suspended on that core are not dropped, and their
+/// sockets stay open until the process ends: shut connections down and drain first.
 ///
 /// # Errors
 /// The first executor that could not be made, with what the kernel said.
@@ -194,18 +199,25 @@ where
     };
     let _ = report.send(Ok(()));
     started.recv().ok()?;
-    Some(executor.run(run_core(seat, main)))
+    // Lives on this thread's stack, so that the thread is not watched when it is gone, however it
+    // goes.
+    let watched = Watched::start().unwrap_or_else(|error| {
+        process::exit_now(ExitCode::Host, &error.to_string());
+    });
+    match executor.run(run_core(seat, &watched, main)) {
+        Ok(outcome) => Some(outcome),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
 }
 
-/// The main future, guarded: what leaves it as a panic ends the process.
-async fn run_core<M, F, T>(seat: Seat, main: M) -> T
+/// The main future, guarded: its panic passes through this thread and not through glommio. In the
+/// broker the panic hook has ended the process before.
+async fn run_core<M, F, T>(seat: Seat, watched: &Watched, main: M) -> std::thread::Result<T>
 where
     M: FnOnce(Core) -> F,
     F: Future<Output = T>,
 {
-    let watched = Watched::start().unwrap_or_else(|error| {
-        process::exit_now(crate::base::exit::ExitCode::Host, &error.to_string())
-    });
+    watched.start_heartbeat();
     if let Some(path) = &seat.prime {
         prime_poll_detection(path).await;
     }
@@ -215,11 +227,9 @@ where
         cpu: seat.cpu,
         env: Env::real(),
     };
-    let outcome = AssertUnwindSafe(async move { main(core).await })
+    AssertUnwindSafe(async move { main(core).await })
         .catch_unwind()
-        .await;
-    drop(watched);
-    outcome.unwrap_or_else(|panic| process::exit_for_panic("the main task of a core", &*panic))
+        .await
 }
 
 /// Lets glommio read a block of a written file before it meets any other file of that device.
@@ -230,7 +240,7 @@ async fn prime_poll_detection(path: &std::path::Path) {
     };
     if let Err(error) = outcome {
         let error = at_path("open", path, from_glommio(error));
-        process::exit_now(crate::base::exit::ExitCode::Host, &error.to_string());
+        process::exit_now(ExitCode::Host, &error.to_string());
     }
 }
 

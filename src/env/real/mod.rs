@@ -1,8 +1,8 @@
 //! The real side: glommio and the kernel. One executor thread per core.
 //!
-//! What bites in glommio 0.9.0 is met here, each trap with a comment and a test: a spawned task that
-//! is polled inside `spawn`, panics that hang or abort, the executor that parks although work is
-//! ready, the ring flags that halve TCP throughput, the IOPOLL misdetection.
+//! What bites in glommio 0.9.0 is met here, each trap with a comment and a test: a spawned task
+//! that is polled inside `spawn`, panics that hang or abort, the executor that parks although work
+//! is ready, the ring flags that halve TCP throughput, the IOPOLL misdetection.
 
 pub mod disk;
 pub mod executor;

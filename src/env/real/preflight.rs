@@ -1,5 +1,5 @@
-//! What the host must have, asked before anything is made or started, so that a missing thing is one
-//! sentence with its cure and exit code 3 instead of a panic inside glommio.
+//! What the host must have, asked before anything is made or started, so that a missing thing is
+//! one sentence with its cure and exit code 3 instead of a panic inside glommio.
 
 use crate::env::process;
 use crate::limits::{BLOCK_ALIGN, LOCKED_MEMORY_BYTES_MIN};
@@ -139,7 +139,8 @@ impl KernelFacts {
     }
 }
 
-/// Whether io_uring can be used and enough memory can be locked for it. Call [`raise_limits`] first.
+/// Whether io_uring can be used and enough memory can be locked for it. Call [`raise_limits`]
+/// first.
 ///
 /// # Errors
 /// The one thing that stands in the way.

@@ -1,8 +1,8 @@
 //! The simulated disk as tasks reach it: latencies, faults and the event log around [`Media`].
 //!
 //! An operation is logged when it is submitted and when it ends; between the two a crash may find
-//! any part of it. It ends whether or not its future is still there, as in a kernel. Latencies and so
-//! the order of completion come from the seed, unless the simulation is *instant*.
+//! any part of it. It ends whether or not its future is still there, as in a kernel. Latencies and
+//! so the order of completion come from the seed, unless the simulation is *instant*.
 
 use super::Core;
 use super::executor::Action;

@@ -1,8 +1,8 @@
 //! A seeded executor for `!Send` tasks: the order of everything is the seed's.
 //!
-//! One uniformly random task among the ready ones is polled at a time. Time is virtual: a poll costs
-//! [`POLL_COST_NS`], and when nothing is ready the clock jumps to the next timer. Bounds turn a
-//! livelock (too many polls), a deadlock (nothing ready, no timer) and a hang (virtual time runs
+//! One uniformly random task among the ready ones is polled at a time. Time is virtual: a poll
+//! costs [`POLL_COST_NS`], and when nothing is ready the clock jumps to the next timer. Bounds turn
+//! a livelock (too many polls), a deadlock (nothing ready, no timer) and a hang (virtual time runs
 //! out) into failures. Every decision is mixed into a trace hash: equal seeds, equal traces.
 
 use super::disk::DiskState;

@@ -51,7 +51,8 @@ pub enum Fault {
     Errno(i32),
     /// Answers `Ok` and makes nothing durable (a lying flush). Only for `Sync` and `SyncDir`.
     Lie,
-    /// A read returns fewer bytes than the file has; a write lands as a prefix and fails with `EIO`.
+    /// A read returns fewer bytes than the file has; a write lands as a prefix and fails with
+    /// `EIO`.
     Short,
     /// A read returns its bytes with one bit turned, chosen by the seed.
     BitFlip,
@@ -104,6 +105,12 @@ impl FaultPlan {
         assert!(rule.nth > 0, "operations are counted from 1");
         self.rules.push((rule, 0));
         self
+    }
+
+    /// Whether the plan has no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
     }
 
     /// How many operations were hit so far.

@@ -1,9 +1,9 @@
 //! Crash images: every disk that a power cut at some instant could leave behind.
 //!
-//! [`CrashPoints`] replays an event log; at each instant [`Media::undecided`] lists what a crash may
-//! still choose (a sector's versions, a length, a change of names), and [`Media::crash`] builds the
-//! disk for one choice. Small sets of choices are enumerated, large ones sampled by a seed, always
-//! with the extremes (nothing kept, everything kept).
+//! [`CrashPoints`] replays an event log; at each instant [`Media::undecided`] lists what a crash
+//! may still choose (a sector's versions, a length, a change of names), and [`Media::crash`] builds
+//! the disk for one choice. Small sets of choices are enumerated, large ones sampled by a seed,
+//! always with the extremes (nothing kept, everything kept).
 
 use super::media::{Dir, Entry, Event, Inode, InodeId, Media, change_names, slot_mut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +21,8 @@ enum Item {
     Names(Rc<Path>, usize),
 }
 
-/// Everything a crash decides at one instant. A *choice* is one number per item: 0 keeps the durable
-/// value, `n` takes the n-th undecided one.
+/// Everything a crash decides at one instant. A *choice* is one number per item: 0 keeps the
+/// durable value, `n` takes the n-th undecided one.
 #[derive(Clone, Debug, Default)]
 pub struct Undecided {
     items: Vec<(Item, u8)>,

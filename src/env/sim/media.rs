@@ -299,8 +299,15 @@ impl Media {
                 file.len_pending.push(Version::new(op, *len));
             }
             Change::Names(dir, change) => {
-                if let DirChange::Link(_, Entry::File(inode)) = change {
-                    self.inodes.entry(*inode).or_default();
+                match change {
+                    DirChange::Link(_, Entry::File(inode)) => {
+                        self.inodes.entry(*inode).or_default();
+                    }
+                    DirChange::Link(name, Entry::Folder) => {
+                        let folder: PathBuf = dir.join(&**name);
+                        self.dirs.entry(Rc::from(folder)).or_default();
+                    }
+                    DirChange::Unlink(_) | DirChange::Rename(..) => {}
                 }
                 let dir = self
                     .dirs
@@ -350,10 +357,6 @@ impl Media {
                     .expect("a folder outlives its changes");
                 stamp(&mut dir.pending, op, order);
                 change_names(Rc::make_mut(&mut dir.visible), &change);
-                if let DirChange::Link(name, Entry::Folder) = change {
-                    let folder: PathBuf = path.join(&*name);
-                    self.dirs.entry(Rc::from(folder)).or_default();
-                }
             }
         }
     }
@@ -400,6 +403,10 @@ impl<T> Version<T> {
             completed: None,
             orphan: false,
         }
+    }
+
+    pub(super) fn is_unfinished(&self, op: OpId) -> bool {
+        self.op == op && self.completed.is_none()
     }
 
     fn covered(&self, horizon: u64) -> bool {

@@ -1,7 +1,9 @@
-//! What befalls a disk outside the rules of power loss: rot, lost and swapped files, and the death of
-//! the process while the machine lives on.
+//! What befalls a disk outside the rules of power loss: rot, lost and swapped files, and the death
+//! of the process while the machine lives on.
 
-use super::media::{Change, Entry, InFlight, Inode, Media, SECTOR_BYTES, cut_slots, slot_mut};
+use super::media::{
+    Change, Entry, InFlight, Inode, Media, OpId, SECTOR_BYTES, cut_slots, slot_mut,
+};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -61,9 +63,10 @@ impl Media {
         Rc::make_mut(&mut dir.visible).remove(name).is_some()
     }
 
-    /// The disk after the *process* died at this instant and the machine lived on: each change in
-    /// flight ends or (a torn write) does not, flushes in flight promise nothing, and what was not
-    /// flushed stays volatile: visible to the next process, at the mercy of the next power cut.
+    /// The disk after the *process* died at this instant and the machine lived on. The kernel
+    /// settles each change in flight: it is carried out (a write perhaps only up to some sector) or
+    /// never will be. Flushes in flight promise nothing, and what was not flushed stays volatile:
+    /// visible to the next process, at the mercy of the next power cut.
     #[must_use]
     pub fn killed(&self, rng: &mut fastrand::Rng) -> Media {
         let mut media = self.clone();
@@ -78,7 +81,23 @@ impl Media {
                     media.in_flight.remove(op);
                 }
             }
+            media.forget_unfinished(*op);
         }
         media
+    }
+
+    /// What of this operation was not carried out never will be.
+    fn forget_unfinished(&mut self, op: OpId) {
+        for file in self.inodes.values_mut() {
+            file.pending.retain(|_, versions| {
+                versions.retain(|version| !version.is_unfinished(op));
+                !versions.is_empty()
+            });
+            file.len_pending
+                .retain(|version| !version.is_unfinished(op));
+        }
+        for dir in self.dirs.values_mut() {
+            dir.pending.retain(|version| !version.is_unfinished(op));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Why: a crash test that has never failed proves nothing. Each variant names a decision point in
 //! the code that asks `env.planted(Bug::X)`. The real side always answers no, so nothing here can
-//! be reached outside a simulation; `tests/planted_bugs.rs` switches each on and demands a verdict.
+//! be reached outside a simulation; `tests/crash_images/` switches each on and demands a verdict.
 
 /// A mistake that can be switched on under simulation.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -35,8 +35,9 @@ pub enum Bug {
     RecoveryNotFlushed,
     /// The payload's checksum is not compared.
     PayloadNotChecked,
-    /// The checkpoint is named in the journal before its file is durable.
-    CheckpointNamedBeforeSync,
+    /// Recovery takes its own flush for enough, although one before it may have failed and
+    /// forgotten.
+    FailedFlushTrusted,
     /// A segment is recycled while the checkpoint still needs its replay.
     RecycledTooEarly,
 }

@@ -1,6 +1,6 @@
 //! Goal: every rule of the disk model and of the executor holds, the forbidding ones included.
-//! Method: tiny scripts on a recorded disk; all crash images of an instant are built, and the set of
-//! contents they show is compared with the set the rule allows.
+//! Method: tiny scripts on a recorded disk; all crash images of an instant are built, and the set
+//! of contents they show is compared with the set the rule allows.
 
 use super::*;
 use crate::env::{Env, OpenMode, SharedBuffer};

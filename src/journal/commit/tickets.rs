@@ -62,8 +62,14 @@ impl Tickets {
     /// # Panics
     /// If the journal is poisoned, or tickets would go back: bugs.
     pub(in crate::journal) fn release(&self, ticket: u64) {
-        assert!(!self.is_poisoned(), "after a failure no ticket is ever released");
-        assert!(ticket >= self.committed.get(), "tickets are released in order");
+        assert!(
+            !self.is_poisoned(),
+            "after a failure no ticket is ever released"
+        );
+        assert!(
+            ticket >= self.committed.get(),
+            "tickets are released in order"
+        );
         self.committed.set(ticket);
         let mut waiters = self.waiters.borrow_mut();
         while let Some(lowest) = waiters.peek() {

@@ -4,8 +4,9 @@
 //! directory (tiling, continuity of offsets, epoch), and stamps two fields; it never looks inside.
 //!
 //! ```text
-//! 0 base offset i64 │ 8 length i32 │ 12 leader epoch i32 │ 16 magic i8 │ 17 crc u32 │ 21 attributes i16
-//! 23 last offset delta i32 │ … 61 records        (big-endian; the CRC covers bytes 21..)
+//! 0 base offset i64 │ 8 length i32 │ 12 leader epoch i32 │ 16 magic i8 │ 17 crc u32
+//! 21 attributes i16 │ 23 last offset delta i32 │ … 61 records
+//! (big-endian; the CRC covers bytes 21..)
 //! ```
 
 use crate::base::ids::Offset;
@@ -62,7 +63,11 @@ fn measure(bytes: &[u8]) -> Result<(usize, i64), BatchError> {
 }
 
 /// Stamps base offsets and epoch into concatenated batches; returns the offset after the last.
-pub(in crate::journal) fn stamp(bytes: &mut [u8], base: Offset, epoch: i32) -> Result<Offset, BatchError> {
+pub(in crate::journal) fn stamp(
+    bytes: &mut [u8],
+    base: Offset,
+    epoch: i32,
+) -> Result<Offset, BatchError> {
     let mut at = 0;
     let mut offset = base.0;
     while at < bytes.len() {
@@ -77,7 +82,11 @@ pub(in crate::journal) fn stamp(bytes: &mut [u8], base: Offset, epoch: i32) -> R
 }
 
 /// Verifies every byte of concatenated batches; returns the offset after the last.
-pub(in crate::journal) fn check(bytes: &[u8], base: Offset, epoch: i32) -> Result<Offset, BatchError> {
+pub(in crate::journal) fn check(
+    bytes: &[u8],
+    base: Offset,
+    epoch: i32,
+) -> Result<Offset, BatchError> {
     let mut at = 0;
     let mut offset = base.0;
     while at < bytes.len() {

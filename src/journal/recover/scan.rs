@@ -15,6 +15,7 @@ use crate::limits::{BLOCK_ALIGN, SCAN_BYTES};
 use std::path::PathBuf;
 
 pub(in crate::journal) const ALIGN: u64 = BLOCK_ALIGN as u64;
+const ZERO_SECTOR: [u8; BLOCK_ALIGN] = [0; BLOCK_ALIGN];
 
 /// A block whose header is whole.
 #[derive(Clone, Debug)]
@@ -33,6 +34,13 @@ impl Scanned {
     /// Record `index` of its directory.
     pub(in crate::journal) fn entry(&self, index: usize) -> Result<DirectoryEntry, EntryError> {
         format::decode_entry(&self.header, index, &self.bytes)
+    }
+
+    /// The checkpoint that an entry names, if it is a checkpoint's mark.
+    pub(in crate::journal) fn named_checkpoint(&self, entry: &DirectoryEntry) -> Option<u64> {
+        let start = self.header.header_len as usize + entry.body_offset as usize;
+        let is_mark = entry.kind == EntryKind::CheckpointMark && entry.body_len == 8;
+        is_mark.then(|| get_u64(&self.bytes, start))
     }
 
     /// Whether an entry is what was written, by its own checksum.
@@ -210,8 +218,8 @@ impl Scanner {
         header: Header,
     ) -> Result<Scanned, JournalError> {
         let bytes = self.bytes(segment, offset, header.block_len()).await?;
-        let payload_valid = format::payload_is_valid(&header, &bytes)
-            || self.env.planted(Bug::PayloadNotChecked);
+        let payload_valid =
+            format::payload_is_valid(&header, &bytes) || self.env.planted(Bug::PayloadNotChecked);
         Ok(Scanned {
             header,
             segment,
@@ -237,7 +245,7 @@ impl Scanner {
             return Ok(true);
         }
         if identity.is_some_and(Identity::is_fresh) {
-            return Ok(sector.iter().any(|byte| *byte != 0));
+            return Ok(*sector != ZERO_SECTOR);
         }
         let nonce = identity.is_some_and(|identity| get_u64(&sector, 16) == identity.incarnation);
         let position = self.position(segment, offset).0;
@@ -282,7 +290,10 @@ impl Scanner {
         let path = self.path(segment);
         if header.shard != self.config.shard {
             let owner = header.shard;
-            return Err(JournalError::foreign(&path, format!("it is a segment of shard {owner}")));
+            return Err(JournalError::foreign(
+                &path,
+                format!("it is a segment of shard {owner}"),
+            ));
         }
         let held = header.position.0 / self.config.segment_bytes;
         if held != segment && (held > segment || present(held)) {

@@ -1,5 +1,5 @@
-//! From block to block along the chain, over the borders of segments, to the first block that is not
-//! there; then on to what follows it, and the verdict.
+//! From block to block along the chain, over the borders of segments, to the first block that is
+//! not there; then on to what follows it, and the verdict.
 
 use super::scan::{ALIGN, Identity, Scanned, Scanner, mark_of};
 use super::{CutReason, DamageKind, Evidence, Verdict, decide};
@@ -100,7 +100,9 @@ impl Walk {
         journal: Option<u64>,
     ) -> Self {
         assert!(!present.is_empty(), "a walk needs files");
-        let inside = cursor.place.is_none_or(|place| present.contains(&place.segment));
+        let inside = cursor
+            .place
+            .is_none_or(|place| present.contains(&place.segment));
         assert!(inside, "the walk starts in a file that is there");
         Self {
             scanner,
@@ -113,7 +115,9 @@ impl Walk {
     /// Segment and offset of the next block.
     pub(in crate::journal) fn place(&self) -> (u64, u64) {
         let first = *self.present.first().expect("a walk has files");
-        self.cursor.place.map_or((first, 0), |place| (place.segment, place.offset))
+        self.cursor
+            .place
+            .map_or((first, 0), |place| (place.segment, place.offset))
     }
 
     /// Most bytes that one crash can have torn.
@@ -190,11 +194,17 @@ impl Walk {
             return Ok(None);
         }
         let nonce = Some(place.identity.incarnation);
-        let header = self.scanner.header(place.segment, place.offset, nonce).await?;
+        let header = self
+            .scanner
+            .header(place.segment, place.offset, nonce)
+            .await?;
         let Some(header) = header.filter(|header| self.continues(header, sequence)) else {
             return Ok(None);
         };
-        let block = self.scanner.block(place.segment, place.offset, header).await?;
+        let block = self
+            .scanner
+            .block(place.segment, place.offset, header)
+            .await?;
         if place.offset == 0 {
             self.check_mark(&block)?;
         }
@@ -231,7 +241,16 @@ impl Walk {
             return Ok(None);
         }
         let present = |number: u64| self.present.contains(&number);
-        self.scanner.identity(segment, &present).await
+        let identity = self.scanner.identity(segment, &present).await?;
+        let mark = identity.and_then(|identity| identity.mark);
+        if mark
+            .zip(self.journal)
+            .is_some_and(|(mark, journal)| mark.journal != journal)
+        {
+            let path = self.scanner.path(segment);
+            return Err(JournalError::foreign(&path, "it belongs to another store"));
+        }
+        Ok(identity)
     }
 
     /// A mark that is whole must name this journal.
@@ -255,11 +274,7 @@ impl Walk {
         Ok(())
     }
 
-    fn check_mark_content(
-        &self,
-        block: &Scanned,
-        mark: &SegmentMark,
-    ) -> Result<(), JournalError> {
+    fn check_mark_content(&self, block: &Scanned, mark: &SegmentMark) -> Result<(), JournalError> {
         let path = self.scanner.path(block.segment);
         let configured = self.scanner.config.segment_bytes;
         if mark.segment_bytes != configured {
@@ -269,19 +284,28 @@ impl Walk {
                 mark.segment_bytes
             )));
         }
-        let place = self.cursor.place.filter(|place| place.segment + 1 == block.segment);
-        let follows = place.is_none_or(|place| {
-            place.identity.incarnation == mark.previous_incarnation
-        });
+        let place = self
+            .cursor
+            .place
+            .filter(|place| place.segment + 1 == block.segment);
+        let follows =
+            place.is_none_or(|place| place.identity.incarnation == mark.previous_incarnation);
         if mark.segment != block.segment || !follows {
-            return Err(JournalError::foreign(&path, "it does not follow the segment before it"));
+            return Err(JournalError::foreign(
+                &path,
+                "it does not follow the segment before it",
+            ));
         }
         Ok(())
     }
 
     /// Moves behind a block of the present segment.
     fn pass(&mut self, block: Scanned) {
-        let place = self.cursor.place.as_mut().expect("a block was found in a segment");
+        let place = self
+            .cursor
+            .place
+            .as_mut()
+            .expect("a block was found in a segment");
         assert_eq!(place.segment, block.segment);
         if place.offset == 0 {
             place.identity.mark = mark_of(&block);
@@ -292,6 +316,11 @@ impl Walk {
 
     /// Moves behind the mark of the next segment.
     fn enter(&mut self, block: &Scanned) {
+        let follows = self
+            .cursor
+            .place
+            .is_none_or(|place| place.segment + 1 == block.segment);
+        assert!(follows, "segments are contiguous");
         self.cursor.place = Some(Place {
             segment: block.segment,
             offset: block.bytes.len() as u64,
@@ -304,14 +333,19 @@ impl Walk {
     }
 
     fn note(&mut self, header: &Header) {
-        assert_eq!(header.sequence.0, self.cursor.sequence.0 + 1, "the walk skips nothing");
+        assert_eq!(
+            header.sequence.0,
+            self.cursor.sequence.0 + 1,
+            "the walk skips nothing"
+        );
         let vouches = header.durable == self.cursor.sequence;
         self.cursor.sequence = header.sequence;
         self.cursor.digest = header.digest;
         self.cursor.window_bytes = header.window_bytes;
         // Small and vouching: a seal or a mark. A small data block that vouches is not sealed, but
         // then the writer only seals it once more.
-        self.cursor.sealed = vouches && header.payload_len as usize <= crate::journal::format::SEGMENT_MARK_BYTES
+        self.cursor.sealed = vouches
+            && header.payload_len as usize <= crate::journal::format::SEGMENT_MARK_BYTES
             && header.entry_count == 1;
     }
 
@@ -329,7 +363,9 @@ impl Walk {
         self.cursor.sealed = false;
         Lost {
             from,
-            to: self.scanner.position(found.place.segment, found.place.offset),
+            to: self
+                .scanner
+                .position(found.place.segment, found.place.offset),
             first,
             last,
             // The block behind a mark starts at a fixed place, so one lost block before it was it.
@@ -364,7 +400,8 @@ impl Walk {
                 },
                 None => self.later_segment(segment).await?,
             };
-            self.look_through(range, invalid, &mut evidence, &mut found).await?;
+            self.look_through(range, invalid, &mut evidence, &mut found)
+                .await?;
             if evidence.vouched >= invalid {
                 break;
             }
@@ -402,6 +439,7 @@ impl Walk {
         } = range;
         let nonce = identity.map(|identity| identity.incarnation);
         let mut at = range.start;
+        assert!(range.base <= range.start && range.end <= self.scanner.config.segment_bytes);
         while at + ALIGN <= range.end {
             let header = match nonce {
                 Some(_) => self.scanner.header(segment, at, nonce).await?,

@@ -29,23 +29,23 @@ impl Session {
             min_version: range.min,
             max_version: range.max,
         });
-        let mut response =
-            ApiVersionsResponse { api_keys: api_keys.collect(), ..Default::default() };
-        let other_cluster =
-            request.cluster_id.as_ref().is_some_and(|id| **id != *layout.cluster_id);
+        let mut response = ApiVersionsResponse {
+            api_keys: api_keys.collect(),
+            ..Default::default()
+        };
+        let other_cluster = request
+            .cluster_id
+            .as_ref()
+            .is_some_and(|id| **id != *layout.cluster_id);
         let own_id = layout.broker_id(self.settings.endpoint);
         let other_node = request.node_id >= 0 && request.node_id != own_id;
         if other_cluster || other_node {
             // KIP-1242: the client reached another broker than it meant to.
             self.count_error(ErrorCode::RebootstrapRequired);
             response.error_code = ErrorCode::RebootstrapRequired.code();
-        } else if !name_is_legal(&request.client_software_name)
-            || !name_is_legal(&request.client_software_version)
-        {
-            if header.api_version >= 3 {
-                self.count_error(ErrorCode::InvalidRequest);
-                response.error_code = ErrorCode::InvalidRequest.code();
-            }
+        } else if header.api_version >= 3 && !names_are_legal(request) {
+            self.count_error(ErrorCode::InvalidRequest);
+            response.error_code = ErrorCode::InvalidRequest.code();
         }
         self.now(header, response)
     }
@@ -58,7 +58,13 @@ impl Session {
         let locate = |key: Text| self.coordinator(key, request.key_type);
         if header.api_version >= 4 {
             let coordinators = request.coordinator_keys.iter().map(locate).collect();
-            return self.now(header, FindCoordinatorResponse { coordinators, ..Default::default() });
+            return self.now(
+                header,
+                FindCoordinatorResponse {
+                    coordinators,
+                    ..Default::default()
+                },
+            );
         }
         let found = locate(request.key.clone());
         let response = FindCoordinatorResponse {
@@ -78,7 +84,10 @@ impl Session {
             let (code, text) = if key_type == KEY_GROUP {
                 (ErrorCode::InvalidGroupId, "the group has no name")
             } else {
-                (ErrorCode::InvalidRequest, "transactions and share groups are not served")
+                (
+                    ErrorCode::InvalidRequest,
+                    "transactions and share groups are not served",
+                )
             };
             self.count_error(code);
             return Coordinator {
@@ -160,8 +169,15 @@ impl Session {
 
     fn no_producer_id(&self, code: ErrorCode) -> InitProducerIdResponse {
         self.count_error(code);
-        InitProducerIdResponse { error_code: code.code(), ..Default::default() }
+        InitProducerIdResponse {
+            error_code: code.code(),
+            ..Default::default()
+        }
     }
+}
+
+fn names_are_legal(request: &ApiVersionsRequest) -> bool {
+    name_is_legal(&request.client_software_name) && name_is_legal(&request.client_software_version)
 }
 
 /// Kafka's rule for the names that clients give themselves (KIP-511).
@@ -169,5 +185,7 @@ fn name_is_legal(name: &str) -> bool {
     let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     edge(name.bytes().next())
         && edge(name.bytes().next_back())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
 }

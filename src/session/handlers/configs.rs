@@ -46,7 +46,13 @@ impl Session {
             self.describe_resource(request, &resource, described)
         });
         let results = results.collect();
-        self.now(header, DescribeConfigsResponse { results, ..Default::default() })
+        self.now(
+            header,
+            DescribeConfigsResponse {
+                results,
+                ..Default::default()
+            },
+        )
     }
 
     fn topic_settings(&self, name: &str) -> Result<Vec<Described>, (ErrorCode, String)> {
@@ -66,7 +72,11 @@ impl Session {
             Described {
                 name: setting.name,
                 value: own.cloned().unwrap_or(default),
-                source: if own.is_some() { SOURCE_TOPIC } else { SOURCE_DEFAULT },
+                source: if own.is_some() {
+                    SOURCE_TOPIC
+                } else {
+                    SOURCE_DEFAULT
+                },
                 meaning: setting.meaning,
             }
         });
@@ -78,7 +88,10 @@ impl Session {
         let known = (0..layout.endpoints.len()).any(|at| layout.broker_id(at).to_string() == name);
         // An empty name asks for the defaults of all brokers.
         if !known && !name.is_empty() {
-            return Err((ErrorCode::InvalidRequest, format!("there is no broker {name}")));
+            return Err((
+                ErrorCode::InvalidRequest,
+                format!("there is no broker {name}"),
+            ));
         }
         let own = |name, value: String, meaning| Described {
             name,
@@ -158,6 +171,8 @@ fn entry(request: &DescribeConfigsRequest, setting: Described) -> ConfigEntry {
             false => Array::default(),
         },
         config_type: TYPE_STRING,
-        documentation: request.include_documentation.then(|| Text::from(setting.meaning)),
+        documentation: request
+            .include_documentation
+            .then(|| Text::from(setting.meaning)),
     }
 }

@@ -39,12 +39,16 @@ impl Session {
             // Sessions are declined; a client that goes on with one is told to start over.
             let code = ErrorCode::FetchSessionIdNotFound;
             self.count_error(code);
-            let reply: FetchReply<Chunk> =
-                FetchReply { error_code: code.code(), ..FetchReply::default() };
+            let reply: FetchReply<Chunk> = FetchReply {
+                error_code: code.code(),
+                ..FetchReply::default()
+            };
             return Answer::from(self.encode_fetch(header, &reply));
         }
         let (parts, reads) = self.fetch_parts(header, request);
-        let wanted = usize::try_from(request.max_bytes).unwrap_or(0).min(FETCH_BYTES_MAX);
+        let wanted = usize::try_from(request.max_bytes)
+            .unwrap_or(0)
+            .min(FETCH_BYTES_MAX);
         let mut limits = FetchLimits {
             bytes_max: wanted,
             bytes_min: usize::try_from(request.min_bytes).unwrap_or(0),
@@ -62,7 +66,10 @@ impl Session {
         let reply = self.fetch_reply(request, parts, found);
         units.resize(reply.records_bytes().max(1));
         let frame = self.encode_fetch(header, &reply);
-        Answer { frame, units: Some(units) }
+        Answer {
+            frame,
+            units: Some(units),
+        }
     }
 
     fn encode_fetch(&self, header: &RequestHeader, reply: &FetchReply<Chunk>) -> bytes::Bytes {
@@ -80,8 +87,11 @@ impl Session {
         let (mut parts, mut reads) = (Vec::new(), Vec::new());
         for topic in &request.topics {
             let by_id = header.api_version >= 13;
-            let known =
-                if by_id { catalog.by_id(topic.topic_id) } else { catalog.by_name(&topic.name) };
+            let known = if by_id {
+                catalog.by_id(topic.topic_id)
+            } else {
+                catalog.by_name(&topic.name)
+            };
             for partition in &topic.partitions {
                 let key = known.and_then(|topic| partition_of(topic, partition.partition));
                 let refused = match (known, key) {
@@ -119,7 +129,9 @@ impl Session {
         for topic in &request.topics {
             let mut partitions = Vec::with_capacity(topic.partitions.len());
             for partition in &topic.partitions {
-                let part = parts.next().expect("a part for each partition of the request");
+                let part = parts
+                    .next()
+                    .expect("a part for each partition of the request");
                 let answer = match part {
                     Part::Refused(code) => Err(code),
                     Part::Read(at) => Ok(found[at].take().expect("each part is read once")),
@@ -132,7 +144,10 @@ impl Session {
                 partitions,
             });
         }
-        FetchReply { topics, ..FetchReply::default() }
+        FetchReply {
+            topics,
+            ..FetchReply::default()
+        }
     }
 
     fn partition_reply(
@@ -152,7 +167,11 @@ impl Session {
                 let code = fetch_error(error);
                 self.count_error(code);
                 let mut reply = PartitionReply::error(index, code.code());
-                if let FetchError::OffsetOutOfRange { log_start, committed } = error {
+                if let FetchError::OffsetOutOfRange {
+                    log_start,
+                    committed,
+                } = error
+                {
                     reply.high_watermark = committed.0;
                     reply.last_stable_offset = committed.0;
                     reply.log_start_offset = log_start.0;

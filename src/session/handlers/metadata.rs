@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// Everything a client may do with a topic while there are no access rules: read, write, create,
 /// delete, alter, describe, describe and alter configs (bits 3–8, 10, 11).
 const TOPIC_OPERATIONS_ALL: i32 = 0b1101_1111_1000;
-/// Everything a client may do with the cluster: create, alter, describe, cluster action, describe and
-/// alter configs, idempotent write (bits 5, 7–12).
+/// Everything a client may do with the cluster: create, alter, describe, cluster action, describe
+/// and alter configs, idempotent write (bits 5, 7–12).
 pub(super) const CLUSTER_OPERATIONS_ALL: i32 = 0b1_1111_1010_0000;
 
 impl Session {
@@ -43,7 +43,12 @@ impl Session {
         request: &MetadataRequest,
     ) -> Vec<MetadataTopic> {
         if request.wants_all(header.api_version) {
-            return self.router.catalog().topics().map(|topic| self.describe(topic)).collect();
+            return self
+                .router
+                .catalog()
+                .topics()
+                .map(|topic| self.describe(topic))
+                .collect();
         }
         let create = self.settings.auto_create_topics
             && (request.allow_auto_topic_creation || header.api_version < 4);
@@ -98,20 +103,26 @@ impl Session {
                     ),
                 }
             }
-            Err(error) => {
-                self.unknown(Some(name.clone()), TopicId::default(), topic_error(&error))
-            }
+            Err(error) => self.unknown(Some(name.clone()), TopicId::default(), topic_error(&error)),
         }
     }
 
     fn unknown(&self, name: Option<Text>, topic_id: TopicId, code: ErrorCode) -> MetadataTopic {
         self.count_error(code);
-        MetadataTopic { error_code: code.code(), name, topic_id, ..MetadataTopic::default() }
+        MetadataTopic {
+            error_code: code.code(),
+            name,
+            topic_id,
+            ..MetadataTopic::default()
+        }
     }
 
     fn describe(&self, topic: &Arc<Topic>) -> MetadataTopic {
         let partitions = (0..topic.partitions).map(|index| {
-            let key = TopicPartition { topic: topic.id, partition: PartitionIndex(index) };
+            let key = TopicPartition {
+                topic: topic.id,
+                partition: PartitionIndex(index),
+            };
             let leader = self.router.layout.leader_of(&key);
             MetadataPartition {
                 partition_index: index,
@@ -156,12 +167,16 @@ impl Session {
 
     fn brokers(&self) -> Array<MetadataBroker> {
         let layout = &self.router.layout;
-        let brokers = layout.endpoints.iter().enumerate().map(|(index, endpoint)| MetadataBroker {
-            node_id: layout.broker_id(index),
-            host: Text::from(endpoint.host.as_str()),
-            port: i32::from(endpoint.port),
-            rack: layout.rack.as_deref().map(Text::from),
-        });
+        let brokers = layout
+            .endpoints
+            .iter()
+            .enumerate()
+            .map(|(index, endpoint)| MetadataBroker {
+                node_id: layout.broker_id(index),
+                host: Text::from(endpoint.host.as_str()),
+                port: i32::from(endpoint.port),
+                rack: layout.rack.as_deref().map(Text::from),
+            });
         brokers.collect()
     }
 }

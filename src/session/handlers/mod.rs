@@ -18,11 +18,18 @@ use std::future::Future;
 impl Session {
     /// Encodes an answer that is ready.
     fn answer(&self, header: &RequestHeader, response: &Response) -> Option<Answer> {
-        let encoded =
-            response::encode(header.api_key, header.api_version, header.correlation_id, response);
+        let encoded = response::encode(
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            response,
+        );
         match encoded {
             Ok(frame) => Some(Answer::from(frame)),
-            Err(error) => panic!("our own answer to API {} does not encode: {error}", header.api_key),
+            Err(error) => panic!(
+                "our own answer to API {} does not encode: {error}",
+                header.api_key
+            ),
         }
     }
 
@@ -56,5 +63,8 @@ impl Session {
 fn partition_of(topic: &Topic, index: i32) -> Option<TopicPartition> {
     (0..topic.partitions)
         .contains(&index)
-        .then_some(TopicPartition { topic: topic.id, partition: PartitionIndex(index) })
+        .then_some(TopicPartition {
+            topic: topic.id,
+            partition: PartitionIndex(index),
+        })
 }

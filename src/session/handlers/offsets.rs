@@ -26,7 +26,10 @@ impl Session {
         request: ListOffsetsRequest,
     ) -> Reply {
         let session = self.clone();
-        self.later(header, async move { session.offsets_response(&request).await })
+        self.later(
+            header,
+            async move { session.offsets_response(&request).await },
+        )
     }
 
     async fn offsets_response(&self, request: &ListOffsetsRequest) -> ListOffsetsResponse {
@@ -42,7 +45,10 @@ impl Session {
                     Some(_) => epoch_error(partition.current_leader_epoch),
                 };
                 if let (Some(key), None) = (key, code) {
-                    reads.push(OffsetPart { key, query: query_of(partition.timestamp) });
+                    reads.push(OffsetPart {
+                        key,
+                        query: query_of(partition.timestamp),
+                    });
                 }
                 refused.push(code);
             }
@@ -55,7 +61,10 @@ impl Session {
                 .iter()
                 .map(|partition| {
                     let (index, timestamp) = (partition.partition_index, partition.timestamp);
-                    match refused.next().expect("an entry for each partition of the request") {
+                    match refused
+                        .next()
+                        .expect("an entry for each partition of the request")
+                    {
                         Some(code) => self.offset_error(index, code),
                         None => {
                             let answer = answers.next().expect("an answer for each that was read");
@@ -66,7 +75,10 @@ impl Session {
                 .collect(),
             name: topic.name,
         });
-        ListOffsetsResponse { topics: topics.collect(), ..ListOffsetsResponse::default() }
+        ListOffsetsResponse {
+            topics: topics.collect(),
+            ..ListOffsetsResponse::default()
+        }
     }
 
     fn offset_error(&self, index: i32, code: ErrorCode) -> ListOffsetsPartitionResponse {
@@ -119,11 +131,12 @@ fn query_of(timestamp: i64) -> OffsetQuery {
 /// Finds the record inside the batch: the first at or after a time, or the first with the largest
 /// timestamp. Its offset and its own timestamp; (-1, -1) if there is none.
 fn locate(found: &OffsetFound, wanted_ms: Option<i64>) -> Result<(i64, i64), ErrorCode> {
-    let Some(batch) = &found.batch else { return Ok((-1, -1)) };
+    let Some(batch) = &found.batch else {
+        return Ok((-1, -1));
+    };
     let view = BatchView::only(batch).map_err(|_| ErrorCode::CorruptMessage)?;
     let wanted_ms = wanted_ms.unwrap_or_else(|| view.max_timestamp());
-    let records =
-        codec::uncompressed_records(&view).map_err(|_| ErrorCode::CorruptMessage)?;
+    let records = codec::uncompressed_records(&view).map_err(|_| ErrorCode::CorruptMessage)?;
     for record in view.records(&records) {
         let record = record.map_err(|_| ErrorCode::CorruptMessage)?;
         if record.timestamp >= wanted_ms {

@@ -39,7 +39,11 @@ impl Session {
         let received_ns = self.router.env.clock().now_ns();
         let pending = self.stage(&header, request, acknowledged).await;
         let staged_ns = self.router.env.clock().now_ns();
-        self.router.metrics.stages.validate.record(staged_ns - received_ns);
+        self.router
+            .metrics
+            .stages
+            .validate
+            .record(staged_ns - received_ns);
         let session = self.clone();
         Reply::Later(Box::pin(async move {
             if !acknowledged {
@@ -47,8 +51,18 @@ impl Session {
             }
             let response = session.finish(pending).await;
             let done_ns = session.router.env.clock().now_ns();
-            session.router.metrics.stages.durable.record(done_ns - staged_ns);
-            session.router.metrics.requests.produce.record(done_ns - received_ns);
+            session
+                .router
+                .metrics
+                .stages
+                .durable
+                .record(done_ns - staged_ns);
+            session
+                .router
+                .metrics
+                .requests
+                .produce
+                .record(done_ns - received_ns);
             session.answer(&header, &response.into())
         }))
     }
@@ -77,9 +91,12 @@ impl Session {
                 let key = known.and_then(|topic| partition_of(topic, partition.index));
                 let part = match (key, known, partition.records) {
                     (Some(key), Some(topic), Some(batch)) if !batch.is_empty() => {
-                        let bytes_max =
-                            topic.message_bytes_max(self.settings.message_bytes_max);
-                        batches.push(ProducePart { key, batch, bytes_max });
+                        let bytes_max = topic.message_bytes_max(self.settings.message_bytes_max);
+                        batches.push(ProducePart {
+                            key,
+                            batch,
+                            bytes_max,
+                        });
                         Part::Staged(batches.len() - 1)
                     }
                     (Some(_), ..) => Part::Refused(
@@ -103,25 +120,38 @@ impl Session {
             self.router.metrics.produce.unacknowledged.add(count);
         }
         let staged = self.router.stage(batches, acknowledged).await;
-        Pending { request, parts, staged }
+        Pending {
+            request,
+            parts,
+            staged,
+        }
     }
 
     async fn finish(&self, pending: Pending) -> ProduceResponse {
         let results = pending.staged.finish().await;
         let mut parts = pending.parts.into_iter();
-        let topics = pending.request.topics.iter().map(|topic| ProduceTopicResponse {
-            partitions: topic
-                .partitions
-                .iter()
-                .map(|partition| {
-                    let part = parts.next().expect("a part for each partition of the request");
-                    self.partition_answer(partition.index, part, &results)
-                })
-                .collect(),
-            name: topic.name,
-            topic_id: topic.topic_id,
-        });
-        ProduceResponse { topics: topics.collect(), ..ProduceResponse::default() }
+        let topics = pending
+            .request
+            .topics
+            .iter()
+            .map(|topic| ProduceTopicResponse {
+                partitions: topic
+                    .partitions
+                    .iter()
+                    .map(|partition| {
+                        let part = parts
+                            .next()
+                            .expect("a part for each partition of the request");
+                        self.partition_answer(partition.index, part, &results)
+                    })
+                    .collect(),
+                name: topic.name,
+                topic_id: topic.topic_id,
+            });
+        ProduceResponse {
+            topics: topics.collect(),
+            ..ProduceResponse::default()
+        }
     }
 
     fn partition_answer(
@@ -163,7 +193,9 @@ fn refused_as_a_whole(request: &ProduceRequest) -> Option<(ErrorCode, String)> {
         ));
     }
     request.transactional_id.is_some().then(|| {
-        (ErrorCode::InvalidRequest, "transactions are not served by this broker".to_owned())
+        (
+            ErrorCode::InvalidRequest,
+            "transactions are not served by this broker".to_owned(),
+        )
     })
 }
-

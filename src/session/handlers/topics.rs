@@ -39,7 +39,11 @@ impl Session {
             for topic in &request.topics {
                 let name = topic.name.clone();
                 let result = if repeated.contains(&*name) {
-                    failed(name, ErrorCode::InvalidRequest, "the topic is named twice".to_owned())
+                    failed(
+                        name,
+                        ErrorCode::InvalidRequest,
+                        "the topic is named twice".to_owned(),
+                    )
                 } else {
                     match session.create_topic(&topic, request.validate_only).await {
                         Ok(created) => created_result(&created),
@@ -49,7 +53,10 @@ impl Session {
                 session.count_error_number(result.error_code);
                 results.push(result);
             }
-            CreateTopicsResponse { topics: results.into(), ..CreateTopicsResponse::default() }
+            CreateTopicsResponse {
+                topics: results.into(),
+                ..CreateTopicsResponse::default()
+            }
         })
     }
 
@@ -100,7 +107,11 @@ impl Session {
             };
             config.insert(setting.name.to_string(), value.to_string());
         }
-        Ok(NewTopic { name: wanted.name.to_string(), partitions, config })
+        Ok(NewTopic {
+            name: wanted.name.to_string(),
+            partitions,
+            config,
+        })
     }
 
     pub(in crate::session) fn delete_topics(
@@ -119,7 +130,10 @@ impl Session {
             for topic in wanted {
                 results.push(session.delete_topic(topic).await);
             }
-            DeleteTopicsResponse { responses: results.into(), ..DeleteTopicsResponse::default() }
+            DeleteTopicsResponse {
+                responses: results.into(),
+                ..DeleteTopicsResponse::default()
+            }
         })
     }
 
@@ -138,7 +152,10 @@ impl Session {
         };
         self.count_error(code);
         DeletableTopicResult {
-            name: found.as_ref().map(|topic| Text::from(topic.name.as_str())).or(wanted.name),
+            name: found
+                .as_ref()
+                .map(|topic| Text::from(topic.name.as_str()))
+                .or(wanted.name),
             topic_id: found.map_or(wanted.topic_id, |topic| topic.id),
             error_code: code.code(),
             error_message: text.map(Text::from),
@@ -178,15 +195,25 @@ impl Session {
         wanted: &CreatePartitionsTopic,
         validate_only: bool,
     ) -> Result<(), TopicError> {
-        if wanted.assignments.as_ref().is_some_and(|assignments| !assignments.is_empty()) {
+        if wanted
+            .assignments
+            .as_ref()
+            .is_some_and(|assignments| !assignments.is_empty())
+        {
             return Err(TopicError::InvalidAssignment(
                 "replicas cannot be placed by hand".to_owned(),
             ));
         }
         if validate_only {
-            return self.router.catalog().check_growth(&wanted.name, wanted.count).map(|_| ());
+            return self
+                .router
+                .catalog()
+                .check_growth(&wanted.name, wanted.count)
+                .map(|_| ());
         }
-        self.router.grow_topic(wanted.name.to_string(), wanted.count).await
+        self.router
+            .grow_topic(wanted.name.to_string(), wanted.count)
+            .await
     }
 
     fn count_error_number(&self, number: i16) {
@@ -226,7 +253,11 @@ fn created_result(topic: &Topic) -> CreatableTopicResult {
             CreatableTopicConfigs {
                 name: Text::from(setting.name),
                 value: Some(Text::from(own.map_or(setting.default, String::as_str))),
-                config_source: if own.is_some() { SOURCE_TOPIC } else { SOURCE_DEFAULT },
+                config_source: if own.is_some() {
+                    SOURCE_TOPIC
+                } else {
+                    SOURCE_DEFAULT
+                },
                 ..CreatableTopicConfigs::default()
             }
         })

@@ -21,6 +21,8 @@ const BOMBS: [&[u8]; 12] = [
 ];
 /// Longest input that damage grows.
 const INPUT_BYTES_MAX: usize = 64 << 10;
+/// Fewest bytes behind the count of a bloated input; half of it hides in the heap's slack.
+const BLOAT_BYTES_MIN: usize = 16 << 10;
 /// Longest input of pure noise.
 const NOISE_BYTES_MAX: usize = 96;
 
@@ -30,6 +32,36 @@ pub fn sample(target: Target, entropy: &mut Entropy) -> Vec<u8> {
     if entropy.one_in(16) {
         return entropy.bytes(NOISE_BYTES_MAX);
     }
+    if entropy.one_in(128) {
+        return bloated(target, entropy);
+    }
+    valid(target, entropy)
+}
+
+/// A count of thousands with the bytes for it: what a decoder that sizes a list by a count it has
+/// good reason to believe would pay for, many bytes of heap for each byte that came.
+fn bloated(target: Target, entropy: &mut Entropy) -> Vec<u8> {
+    let mut input = match entropy.one_in(2) {
+        true => Vec::new(),
+        false => valid(target, entropy),
+    };
+    input.truncate(entropy.below(input.len() + 1));
+    let filler = [0, 0, 1, 2][entropy.below(4)];
+    let bytes = BLOAT_BYTES_MIN + entropy.below(BLOAT_BYTES_MIN);
+    let count = (bytes / [1, 2, 3, 4, 6, 8, 12, 16][entropy.below(8)]) as u32;
+    if entropy.one_in(2) {
+        input.extend_from_slice(&count.to_be_bytes());
+    } else {
+        let compact = count + 1;
+        let low = [compact, compact >> 7].map(|bits| (bits & 0x7f) as u8 | 0x80);
+        input.extend_from_slice(&low);
+        input.push((compact >> 14) as u8);
+    }
+    input.resize(input.len() + bytes, filler);
+    input
+}
+
+fn valid(target: Target, entropy: &mut Entropy) -> Vec<u8> {
     match target {
         Target::Frames => {
             let mut stream = vec![entropy.bits() as u8];

@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 fn with_disk<F: Future<Output = ()> + 'static>(
     body: impl FnOnce(Env, PathBuf) -> F + Clone + Send + 'static,
 ) {
-    let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR").to_owned() + "/target")
-        .expect("temporary directory");
+    let binary = std::env::current_exe().expect("this binary");
+    let beside = binary.parent().expect("a folder");
+    let directory = tempfile::tempdir_in(beside).expect("temporary directory");
     let path = directory.path().to_path_buf();
     run_one("disk", |core| async move { body(core.env, path).await }).expect("an executor");
 }
@@ -90,7 +91,8 @@ fn dsync_is_set_on_the_descriptor() {
     });
 }
 
-/// Goal: a buffer never shows memory of an earlier one. Method: dirty buffers, drop them, take more.
+/// Goal: a buffer never shows memory of an earlier one. Method: dirty buffers, drop them, take
+/// more.
 #[test]
 fn buffers_are_zeroed() {
     with_disk(|env, directory| async move {
@@ -220,8 +222,8 @@ fn directory_operations() {
     });
 }
 
-/// Goal: a failed write says how much, where, of which file, and the number. Method: write to a file
-/// opened for reading.
+/// Goal: a failed write says how much, where, of which file, and the number. Method: write to a
+/// file opened for reading.
 #[test]
 fn failed_write_is_named() {
     with_disk(|env, directory| async move {

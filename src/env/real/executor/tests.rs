@@ -9,6 +9,7 @@ fn run_child(name: &str) -> Output {
     let binary = std::env::current_exe().expect("this binary");
     let test = format!("env::real::executor::tests::{name}");
     Command::new(binary)
+        .env(crate::env::process::TEST_CHILD, "1")
         .args([
             &test,
             "--exact",
@@ -29,8 +30,8 @@ fn assert_ended_as_bug(output: &Output, words: &[&str]) {
     }
 }
 
-/// Goal: a spawned task is not polled inside `spawn`. Method: spawn with a borrow held that the task
-/// wants too, and look whether it ran before the call returned.
+/// Goal: a spawned task is not polled inside `spawn`. Method: spawn with a borrow held that the
+/// task wants too, and look whether it ran before the call returned.
 #[test]
 fn spawn_does_not_poll_inline() {
     run_one("spawn", |core| async move {
@@ -100,6 +101,9 @@ fn missing_cpu_starts_nothing() {
 #[test]
 #[ignore = "runs as a child of panic_in_a_task_ends_the_process"]
 fn child_task_panics() {
+    if !crate::env::process::is_test_child() {
+        return;
+    }
     let _ = run_one("panic", |core| async move {
         core.env.spawn("leaky", async { panic!("the pipe burst") });
         core.env.clock().sleep(Duration::from_secs(5)).await;
@@ -118,18 +122,69 @@ fn panic_in_a_task_ends_the_process() {
 #[test]
 #[ignore = "runs as a child of panic_in_the_main_future_ends_the_process"]
 fn child_main_panics() {
-    let _ = run_one("panic", |_core| async move { panic!("no head of water") });
+    if !crate::env::process::is_test_child() {
+        return;
+    }
+    process::install_panic_hook();
+    let cpus = place_cores(2, &process::affinity_cpus());
+    let settings = CoreSettings {
+        cpus,
+        name: "panic".to_owned(),
+        prime: None,
+    };
+    let cores = run_cores(&settings, |core| async move {
+        assert_ne!(core.index, 1, "no head of water");
+        core.env.clock().sleep(Duration::from_secs(20)).await;
+    });
+    let _ = cores.expect("executors").join();
 }
 
-/// Goal: a core cannot end by panic and leave the others. Method: a child.
+/// Goal: in the broker, a core cannot end by panic and leave the others. Method: a child with the
+/// hook, whose core 0 would go on.
 #[test]
 fn panic_in_the_main_future_ends_the_process() {
-    assert_ended_as_bug(&run_child("child_main_panics"), &["no head of water"]);
+    let start = Instant::now();
+    assert_ended_as_bug(
+        &run_child("child_main_panics"),
+        &["panic-1", "no head of water"],
+    );
+    assert!(
+        start.elapsed() < Duration::from_secs(10),
+        "nobody waited for core 0"
+    );
+}
+
+/// Goal: without the hook (tests, tools) the panic of a core is the panic of whoever joins it, so a
+/// failed assertion fails its own test only. Method: join a core that panicked.
+#[test]
+#[should_panic(expected = "the gauge reads nothing")]
+fn panic_in_the_main_future_reaches_the_joiner() {
+    let _ = run_one("joiner", |_core| async move {
+        panic!("the gauge reads nothing")
+    });
+}
+
+/// Goal: blocking work may run on every CPU of the process, not only on its core's. Method: a core
+/// pinned to one CPU asks for the mask of a blocking thread.
+#[test]
+fn blocking_threads_are_not_pinned() {
+    let allowed = process::affinity_cpus();
+    let masks = run_one("mask", |core| async move {
+        let own = process::affinity_cpus();
+        let blocking = core.env.spawn_blocking(process::affinity_cpus).await;
+        (own, blocking)
+    });
+    let (own, blocking) = masks.expect("an executor");
+    assert_eq!(own.len(), 1, "the core is pinned");
+    assert_eq!(blocking, allowed);
 }
 
 #[test]
 #[ignore = "runs as a child of panic_in_blocking_work_ends_the_process"]
 fn child_blocking_work_panics() {
+    if !crate::env::process::is_test_child() {
+        return;
+    }
     let _ = run_one("panic", |core| async move {
         core.env
             .spawn_blocking(|| panic!("the sluice jammed"))
@@ -160,7 +215,7 @@ fn blocking_work_leaves_the_executor_free() {
         });
         let work = |value: u32| {
             core.env.spawn_blocking(move || {
-                std::thread::sleep(Duration::from_millis(150));
+                std::thread::sleep(Duration::from_millis(500));
                 value
             })
         };
@@ -168,7 +223,7 @@ fn blocking_work_leaves_the_executor_free() {
         let values = futures_lite::future::zip(work(1), work(2)).await;
         assert_eq!(values, (1, 2));
         assert!(
-            start.elapsed() < Duration::from_millis(290),
+            start.elapsed() < Duration::from_millis(950),
             "two threads work at once"
         );
         assert!(ticks.get() >= 5, "{} ticks", ticks.get());

@@ -98,8 +98,9 @@ fn this_host_passes() {
 /// leaves nothing. Method: a folder beside the build.
 #[test]
 fn direct_io_leaves_nothing() {
-    let target = concat!(env!("CARGO_MANIFEST_DIR"), "/target");
-    let directory = tempfile::tempdir_in(target).expect("temporary directory");
+    let binary = std::env::current_exe().expect("this binary");
+    let beside = binary.parent().expect("a folder");
+    let directory = tempfile::tempdir_in(beside).expect("temporary directory");
     let data = directory.path().join("not").join("yet");
     let file_system = check_direct_io(&data).expect("direct I/O");
     assert!(!file_system.volatile, "{file_system:?}");
@@ -122,6 +123,7 @@ fn no_direct_io_is_named() {
 fn found_by_child(name: &str) -> String {
     let test = format!("env::real::preflight::tests::{name}");
     let output = std::process::Command::new(std::env::current_exe().expect("this binary"))
+        .env(crate::env::process::TEST_CHILD, "1")
         .args([
             &test,
             "--exact",
@@ -149,6 +151,9 @@ fn print_what_is_found() {
 #[test]
 #[ignore = "runs as a child of a_seccomp_filter_is_found"]
 fn child_under_a_seccomp_filter() {
+    if !crate::env::process::is_test_child() {
+        return;
+    }
     const LOAD_WORD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
@@ -187,6 +192,9 @@ fn a_seccomp_filter_is_found() {
 #[test]
 #[ignore = "runs as a child of little_locked_memory_is_found"]
 fn child_with_little_locked_memory() {
+    if !crate::env::process::is_test_child() {
+        return;
+    }
     let little = libc::rlimit {
         rlim_cur: 64 << 10,
         rlim_max: 64 << 10,
@@ -213,6 +221,9 @@ fn little_locked_memory_is_found() {
 #[test]
 #[ignore = "runs as a child of soft_limits_are_raised"]
 fn child_with_low_soft_limits() {
+    if !crate::env::process::is_test_child() {
+        return;
+    }
     for resource in [libc::RLIMIT_MEMLOCK, libc::RLIMIT_NOFILE] {
         let (_, hard) = limit(resource).expect("a limit");
         let low = libc::rlimit {
