@@ -68,6 +68,8 @@ limits! {
     pub const COMMIT_DEPTH: usize = 4;
     /// Default length of a journal segment file, in bytes.
     pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
+    /// Least length of a journal segment file, in bytes: it holds the largest block.
+    pub const SEGMENT_BYTES_MIN: u64 = 20 << 20;
     /// Largest journal block whatever its content, in bytes: one whole frame of record batches and
     /// what the block adds (header, directory, padding).
     pub const BLOCK_BYTES_HARD_MAX: usize = FRAME_BYTES_MAX + (64 << 10);
@@ -125,6 +127,11 @@ limits! {
     pub const EXECUTOR_RETRY_MS_MAX: u64 = 3_000;
     /// Milliseconds between such tries.
     pub const EXECUTOR_RETRY_PAUSE_MS: u64 = 100;
+    /// Milliseconds for which a taken address is tried again: the listener of a process that was
+    /// just killed outlives it for a moment.
+    pub const BIND_RETRY_MS_MAX: u64 = 500;
+    /// Milliseconds between such tries.
+    pub const BIND_RETRY_PAUSE_MS: u64 = 10;
 
     // Wire.
 
@@ -302,6 +309,7 @@ const _: () = assert!(BLOCK_BYTES_MAX.is_multiple_of(BLOCK_ALIGN));
 const _: () = assert!(SEGMENT_BYTES_DEFAULT.is_multiple_of(BLOCK_ALIGN as u64));
 const _: () = assert!(MEMORY_REQUEST_PERCENT + MEMORY_FETCH_PERCENT < 100);
 const _: () = assert!(SEGMENT_BYTES_DEFAULT >= 2 * BLOCK_BYTES_HARD_MAX as u64);
+const _: () = assert!(SEGMENT_BYTES_MIN >= (BLOCK_BYTES_HARD_MAX + 2 * BLOCK_ALIGN) as u64);
 const _: () = assert!(BLOCK_BYTES_HARD_MAX.is_multiple_of(BLOCK_ALIGN));
 const _: () = assert!(BLOCK_BYTES_MAX <= BLOCK_BYTES_HARD_MAX);
 

@@ -208,7 +208,7 @@ keys! {
     memory_bytes: u64 = "auto", Range::Bytes(32 * MIB, 1 << 44), Restart,
         "Memory budget of the whole process; auto is a quarter of the host's or control group's \
          memory, at most 1 GiB, at least what the cores need", via parse_auto;
-    segment_bytes: u64 = "64MiB", Range::Blocks(17 * MIB, 1024 * MIB), Creation,
+    segment_bytes: u64 = "64MiB", Range::Blocks(limits::SEGMENT_BYTES_MIN, 1024 * MIB), Creation,
         "Length of a journal file, written ahead of need";
     block_bytes_max: u64 = "1MiB", Range::Blocks(64 << 10, 16 * MIB), Restart,
         "Size at which a journal block stops gathering entries";

@@ -219,6 +219,11 @@ pub(super) fn write(
 
 async fn write_file(core: &Rc<Core>, checkpoint: Checkpoint) -> Result<(), JournalError> {
     let kept = checkpoint.kept();
+    assert_eq!(kept.replay_from, checkpoint.last.end);
+    assert!(
+        checkpoint.last.sequence.0 > 0,
+        "a checkpoint follows the first block"
+    );
     let path = checkpoint_path(&core.config.dir, checkpoint.number);
     let bytes = checkpoint.encode(core.config.shard.0);
     if bytes.len() > CHECKPOINT_BYTES_MAX {

@@ -154,8 +154,14 @@ fn submit(core: &Rc<Core>, writes: &mut FuturesUnordered<Write>) {
 }
 
 fn submit_block(core: &Rc<Core>, draft: Draft, writes: &mut FuturesUnordered<Write>) {
+    assert!(
+        !core.tickets.is_poisoned(),
+        "nothing is written after a failure"
+    );
+    assert!(!core.writer_ended.get(), "only the writer writes");
     let file = active_file(core);
     let mut buffer = file.buffer(draft.block_len());
+    assert_eq!(buffer.len(), draft.block_len());
     let mut planner = core.planner.borrow_mut();
     let offset = planner.pack(draft, buffer.as_mut());
     let buffer = buffer.freeze();
@@ -246,6 +252,15 @@ fn push_write(
     sequence: BlockSequence,
     writes: &mut FuturesUnordered<Write>,
 ) {
+    assert!(
+        offset + buffer.len() as u64 <= core.config.segment_bytes,
+        "inside its segment"
+    );
+    assert_eq!(
+        core.planner.borrow().tail().sequence,
+        sequence,
+        "the block packed last"
+    );
     let now_ns = core.env.clock().now_ns();
     let counters = &core.counters;
     counters.blocks.inc();
@@ -319,6 +334,10 @@ fn finish_write(core: &Rc<Core>, written: Written) {
     if core.tickets.is_poisoned() {
         return;
     }
+    assert!(
+        core.planner.borrow().in_flight() > 0,
+        "a write ends while in flight"
+    );
     core.last_commit_ns.set(core.env.clock().now_ns());
     core.planner.borrow_mut().written(written.sequence);
     if core.env.planted(Bug::TicketsOutOfOrder) {

@@ -199,6 +199,8 @@ impl Planner {
             staged_at_ns: now_ns,
         };
         let bytes = staged.body().len();
+        let records = matches!(staged.entry, StagedEntry::Records { .. });
+        assert!(bytes > 0 || !records, "records have bytes");
         let alone = format::block_len(HEADER_BYTES + ENTRY_BYTES, bytes);
         assert!(
             alone <= self.block_bytes_hard_max,

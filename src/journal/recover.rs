@@ -8,10 +8,13 @@
 //! | what follows | meaning | action |
 //! |---|---|---|
 //! | a later block with `durable_seq ≥ k` | *k* was acknowledged | **corruption**: tell, go on |
-//! | traces wider than what can be in flight | no single crash | **corruption**: refuse to open |
-//! | later blocks, none vouching for *k* | one unflushed window | **torn tail**: cut at *k* |
-//! | no later block, traces within the window | torn, or rot of the last block | cut, say so |
+//! | traces wider than what can be in flight | not one crash | **corruption**: refuse to open |
+//! | later blocks, none vouching for *k* | same unflushed window | **torn tail**: cut at *k* |
+//! | no later block, traces within the window | torn, or rot of the last | cut, and say so |
 //! | nothing at all | the end | go on writing here |
+//!
+//! To tell means: what is damaged is handed to the state machine in its place and listed in a
+//! report, the replay goes on behind it, and every byte is kept.
 //!
 //! A stale block can never vouch: blocks past a cut were written while block *k* was not durable,
 //! so their `durable_seq` is below *k*. Even so the window behind a cut is zeroed and flushed, and

@@ -228,6 +228,7 @@ async fn house(core: Rc<Core>) {
 
 /// A dead segment becomes a spare.
 async fn retire(core: &Rc<Core>, segment: u64) -> io::Result<()> {
+    assert!(!core.is_ending(), "a journal that ends recycles nothing");
     core.space.borrow_mut().strike(segment);
     core.reader
         .borrow_mut()

@@ -51,6 +51,8 @@ pub(super) struct Space {
     kept: VecDeque<Kept>,
     /// Highest checkpoint number ever used, whole or not.
     checkpoint_last: u64,
+    /// Checkpoint files that exist and are not kept: damaged, or left by an interrupted removal.
+    strays: BTreeSet<u64>,
 }
 
 impl Space {
@@ -61,7 +63,18 @@ impl Space {
             segments: BTreeMap::new(),
             kept: VecDeque::new(),
             checkpoint_last: 0,
+            strays: BTreeSet::new(),
         }
+    }
+
+    /// A checkpoint file that is not kept exists; it goes once two newer ones are kept.
+    pub(super) fn stray(&mut self, number: u64) {
+        assert!(number > 0 && number <= self.checkpoint_last);
+        assert!(
+            self.kept.iter().all(|kept| kept.number != number),
+            "it is kept"
+        );
+        self.strays.insert(number);
     }
 
     /// A number no checkpoint file has had.
@@ -71,6 +84,7 @@ impl Space {
 
     /// A checkpoint file of this number may exist, whole or not.
     pub(super) fn checkpoint_tried(&mut self, number: u64) {
+        assert!(number > 0, "checkpoints are counted from 1");
         self.checkpoint_last = self.checkpoint_last.max(number);
     }
 
@@ -120,6 +134,7 @@ impl Space {
             .get_mut(&segment)
             .expect("records lie in a segment")
             .row;
+        assert!(bytes > 0, "records have bytes");
         row.live_bytes += u64::from(bytes);
         assert!(
             row.live_bytes <= self.segment_bytes,
@@ -152,7 +167,25 @@ impl Space {
         self.checkpoint_tried(checkpoint.number);
         self.kept.push_back(checkpoint);
         let surplus = self.kept.len().saturating_sub(CHECKPOINTS_KEPT);
-        self.kept.drain(..surplus).map(|kept| kept.number).collect()
+        let gone = self.kept.drain(..surplus).map(|kept| kept.number);
+        self.strays.extend(gone);
+        assert!(self.kept.len() <= CHECKPOINTS_KEPT);
+        if self.kept.len() < CHECKPOINTS_KEPT {
+            return Vec::new();
+        }
+        let oldest = self.kept.front().map_or(0, |kept| kept.number);
+        let newer = self.strays.split_off(&oldest);
+        std::mem::replace(&mut self.strays, newer)
+            .into_iter()
+            .collect()
+    }
+
+    /// A checkpoint that was found whole when the journal was opened.
+    pub(super) fn keep_found(&mut self, checkpoint: Kept) {
+        let newest = self.kept.back();
+        assert!(newest.is_none_or(|newest| newest.number < checkpoint.number));
+        assert!(self.kept.len() < CHECKPOINTS_KEPT);
+        self.kept.push_back(checkpoint);
     }
 
     /// Where a recovery would start; `None`: at the beginning.

@@ -8,7 +8,8 @@
 //!
 //! ```text
 //! magic 8 │ version u16 │ shards u16 │ state u8, 3 zero │ id 16 │ sequence u64
-//! segment length u64 │ CRC32C u32 over everything before          (little-endian; 52 bytes)
+//! segment length u64
+//! CRC32C u32 over everything before          (little-endian; 52 bytes)
 //! ```
 
 use super::error::JournalError;

@@ -3,7 +3,7 @@
 
 use super::checkpoint;
 use super::recover::{
-    Cut, Damage, DamageKind, Scanned, Scanner, Step, Walk, WalkCursor, WalkPlace,
+    Cut, CutReason, Damage, DamageKind, Scanned, Scanner, Step, Walk, WalkCursor, WalkPlace,
 };
 use super::segment::{FileName, checkpoint_path, segment_path};
 use super::space::SegmentRow;
@@ -64,6 +64,7 @@ impl VerifyReport {
         if self.damage.len() < DAMAGE_LISTED_MAX {
             self.damage.push(damage);
         }
+        assert!(self.damage.len() as u64 <= self.damage_total);
     }
 
     fn file_damaged(&mut self, file: &Path, position: Position, what: impl Into<String>) {
@@ -238,6 +239,10 @@ fn contiguous(segments: &BTreeSet<u64>) -> Vec<BTreeSet<u64>> {
             _ => runs.push(BTreeSet::from([segment])),
         }
     }
+    assert_eq!(
+        runs.iter().map(BTreeSet::len).sum::<usize>(),
+        segments.len()
+    );
     runs
 }
 
@@ -248,9 +253,7 @@ async fn verify_run(
     books: &mut Books,
     report: &mut VerifyReport,
 ) {
-    let Some((&first, &last)) = run.first().zip(run.last()) else {
-        return;
-    };
+    let first = *run.first().expect("a run has segments");
     let scanner = Scanner::new(env.clone(), config.clone());
     let mut walk = match begin(scanner, run, first, report).await {
         Ok(Some(walk)) => walk,
@@ -283,39 +286,57 @@ async fn verify_run(
                 kind: lost.damage_kind(),
                 what: "headers of acknowledged blocks are damaged".to_owned(),
             }),
-            Ok(Step::End(reason)) => {
-                let next = BlockSequence(walk.cursor.sequence.0 + 1);
-                let known = books
-                    .rows
-                    .get(&last)
-                    .map_or(BlockSequence(0), |row| row.last);
-                let file = segment_path(&config.dir, segment);
-                if known >= next {
-                    report.damaged(Damage {
-                        file,
-                        position,
-                        len_bytes: 0,
-                        kind: DamageKind::Blocks {
-                            first: next,
-                            last: known,
-                        },
-                        what: "blocks that the newest checkpoint knows are not there".to_owned(),
-                    });
-                } else if let (Some(reason), true) = (reason, last >= books.first) {
-                    report.torn_tail = Some(Cut {
-                        file,
-                        position,
-                        sequence: next,
-                        reason,
-                    });
-                }
-                return;
-            }
+            Ok(Step::End(reason)) => return note_end(&walk, run, books, reason, report),
             Err(error) => {
                 let path = segment_path(&config.dir, segment);
                 return report.file_damaged(&path, position, error.to_string());
             }
         }
+    }
+}
+
+/// Judges the end of a run: a torn tail is none, but what the checkpoint or the name of a later
+/// segment proves must be there.
+fn note_end(
+    walk: &Walk,
+    run: &BTreeSet<u64>,
+    books: &Books,
+    reason: Option<CutReason>,
+    report: &mut VerifyReport,
+) {
+    let last = run.last().copied().expect("a run has segments");
+    let (segment, offset) = walk.place();
+    assert!(segment <= last, "a walk ends in its run");
+    let first = BlockSequence(walk.cursor.sequence.0 + 1);
+    let known = books
+        .rows
+        .get(&last)
+        .map_or(BlockSequence(0), |row| row.last);
+    let position = walk.scanner.position(segment, offset);
+    let file = walk.scanner.path(segment);
+    if known >= first {
+        report.damaged(Damage {
+            file,
+            position,
+            len_bytes: 0,
+            kind: DamageKind::Blocks { first, last: known },
+            what: "blocks that the newest checkpoint knows are not there".to_owned(),
+        });
+    } else if last > segment + 1 {
+        let path = walk.scanner.path(segment + 1);
+        let position = walk.scanner.position(segment + 1, 0);
+        report.file_damaged(
+            &path,
+            position,
+            "it has no first block, but its successor exists",
+        );
+    } else if let (Some(reason), true) = (reason, last >= books.first) {
+        report.torn_tail = Some(Cut {
+            file,
+            position,
+            sequence: first,
+            reason,
+        });
     }
 }
 
@@ -348,6 +369,7 @@ async fn begin(
     let Some(header) = header else {
         return Ok(None);
     };
+    assert!(header.sequence.0 > 0, "blocks are counted from 1");
     let cursor = WalkCursor {
         place: Some(WalkPlace {
             segment: first,
@@ -385,6 +407,7 @@ fn note_block(block: &Scanned, walk: &Walk, report: &mut VerifyReport) {
             Err(error) => note(DamageKind::State, &format!("{error:?}")),
         }
     }
+    assert!(!block.payload_valid, "only a rotten block is looked into");
     if report.damage_total == before {
         report.damaged(Damage {
             file,

@@ -157,6 +157,11 @@ impl Core {
     }
 
     pub(in crate::journal) fn release(self: &Rc<Self>, extent: Extent) {
+        assert!(extent.len_bytes > 0, "an extent is not empty");
+        assert!(
+            extent.position < self.durable_end.get().end,
+            "only durable records die"
+        );
         let segment = extent.position.0 / self.config.segment_bytes;
         self.space.borrow_mut().died(segment, extent.len_bytes);
         segment::keep_house(self);
@@ -261,7 +266,14 @@ impl Core {
             .expect("a block keeps its bytes until it is applied");
         let end = self.mark_durable(block, buffer);
         assert_eq!(end.sequence, block.header.sequence);
-        self.applying.set(true);
+        assert!(
+            !self.tickets.is_poisoned(),
+            "nothing is applied after a failure"
+        );
+        assert!(
+            !self.applying.replace(true),
+            "blocks are applied one after the other"
+        );
         let mut machine = self.machine.borrow_mut();
         let mut payload = 0;
         for index in 0..block.header.entry_count as usize {
@@ -332,6 +344,7 @@ pub(in crate::journal) fn view<'block>(
     block: &'block [u8],
 ) -> Option<EntryView<'block>> {
     let start = header.header_len as usize + entry.body_offset as usize;
+    assert!(block.len() >= header.block_len(), "a whole block is viewed");
     let body = &block[start..start + entry.body_len as usize];
     if entry.kind.is_internal() {
         return None;

@@ -136,6 +136,7 @@ impl Opening {
         for &number in self.inventory.checkpoints.iter().rev() {
             self.space.checkpoint_tried(number);
             if older.is_some() {
+                self.space.stray(number);
                 continue;
             }
             match checkpoint::load(&disk, &self.config, number).await? {
@@ -147,10 +148,13 @@ impl Opening {
         let Some(mut checkpoint) = newest else {
             return Ok(None);
         };
+        // Kept ones are counted before the strays are: nothing is removed before the next is
+        // written.
         if let Some(older) = older {
-            self.space.keep(older);
+            assert!(older.number < checkpoint.number);
+            self.space.keep_found(older);
         }
-        self.space.keep(checkpoint.kept());
+        self.space.keep_found(checkpoint.kept());
         let state = std::mem::take(&mut checkpoint.state);
         let restored = self.machine.borrow_mut().restore(&state);
         restored.map_err(|what| {
@@ -256,6 +260,8 @@ impl Opening {
         if !anchored {
             self.note_anchor(&mut scanner, segment, &last).await?;
         }
+        assert!(last.position < last.end, "a block has bytes");
+        assert!(last.sequence.0 > 0, "a checkpoint follows the first block");
         self.last_end = last;
         self.report.replay_from = last.end;
         let cursor = Cursor {

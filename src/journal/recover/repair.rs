@@ -33,6 +33,15 @@ impl Opening {
         let active = walk.cursor.place.map_or(0, |place| place.segment);
         let file = self.open_for_writing(active).await?;
         self.rewrite_unvouched().await?;
+        assert_eq!(
+            begun,
+            walk.cursor.sequence.0 > 0,
+            "a journal begins with its first block"
+        );
+        assert!(
+            self.last_end.sequence <= walk.cursor.sequence,
+            "nothing unread was applied"
+        );
         let next = self
             .settle_files(&walk, &file, cut.is_some() || !begun)
             .await?;
@@ -159,6 +168,10 @@ impl Opening {
         later: &[u64],
     ) -> Result<(), JournalError> {
         let window = walk.window_bytes().next_multiple_of(ALIGN);
+        assert!(
+            window >= u64::from(self.config.window_bytes()),
+            "all that was in flight"
+        );
         let offset = walk.cursor.place.map_or(0, |place| place.offset);
         let end = (offset + window).min(self.config.segment_bytes);
         zero(active, offset, end).await?;

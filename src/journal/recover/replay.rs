@@ -57,6 +57,10 @@ impl Opening {
     /// Applies the entries of a block; of a rotten one, those that are whole.
     fn apply(&mut self, block: &Scanned, rotten: bool) -> Result<(), JournalError> {
         let header = &block.header;
+        assert!(
+            rotten || block.payload_valid,
+            "only whole blocks are applied in full"
+        );
         self.note_block(block);
         self.report.blocks += 1;
         self.report.bytes += block.bytes.len() as u64;
@@ -106,6 +110,7 @@ impl Opening {
         for number in std::mem::take(&mut self.torn_checkpoints) {
             if number <= self.named_checkpoint {
                 self.report.checkpoints_damaged += 1;
+                self.space.stray(number);
             } else {
                 let path = segment::checkpoint_path(&self.config.dir, number);
                 self.env.disk().remove(&path).await?;
@@ -164,6 +169,15 @@ impl Opening {
             self.space.begin(block.segment, header.incarnation);
         }
         let end = header.position.0 + block.bytes.len() as u64;
+        assert!(
+            header.sequence > self.last_end.sequence,
+            "blocks are passed in order"
+        );
+        assert!(
+            header.position >= self.last_end.end,
+            "the journal only grows"
+        );
+        assert_eq!(header.position.0 / self.config.segment_bytes, block.segment);
         self.space
             .wrote(block.segment, end - start, header.sequence);
         self.last_end = DurableEnd {
@@ -177,6 +191,14 @@ impl Opening {
 
     /// Acknowledged blocks are gone: the shard is told that nobody knows whose records they held.
     fn lose(&mut self, lost: &Lost, walk: &Walk) {
+        assert!(
+            lost.from < lost.to && lost.first <= lost.last,
+            "something lies between"
+        );
+        assert_eq!(
+            walk.cursor.sequence, lost.last,
+            "the walk resumed behind it"
+        );
         let segment = lost.from.0 / self.config.segment_bytes;
         let kind = lost.damage_kind();
         self.report.damaged(Damage {

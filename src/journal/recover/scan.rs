@@ -15,6 +15,7 @@ use crate::limits::{BLOCK_ALIGN, SCAN_BYTES};
 use std::path::PathBuf;
 
 pub(in crate::journal) const ALIGN: u64 = BLOCK_ALIGN as u64;
+const ZERO_SECTOR: [u8; BLOCK_ALIGN] = [0; BLOCK_ALIGN];
 
 /// A block whose header is whole.
 #[derive(Clone, Debug)]
@@ -244,7 +245,7 @@ impl Scanner {
             return Ok(true);
         }
         if identity.is_some_and(Identity::is_fresh) {
-            return Ok(sector.iter().any(|byte| *byte != 0));
+            return Ok(*sector != ZERO_SECTOR);
         }
         let nonce = identity.is_some_and(|identity| get_u64(&sector, 16) == identity.incarnation);
         let position = self.position(segment, offset).0;

@@ -316,6 +316,11 @@ impl Walk {
 
     /// Moves behind the mark of the next segment.
     fn enter(&mut self, block: &Scanned) {
+        let follows = self
+            .cursor
+            .place
+            .is_none_or(|place| place.segment + 1 == block.segment);
+        assert!(follows, "segments are contiguous");
         self.cursor.place = Some(Place {
             segment: block.segment,
             offset: block.bytes.len() as u64,
@@ -434,6 +439,7 @@ impl Walk {
         } = range;
         let nonce = identity.map(|identity| identity.incarnation);
         let mut at = range.start;
+        assert!(range.base <= range.start && range.end <= self.scanner.config.segment_bytes);
         while at + ALIGN <= range.end {
             let header = match nonce {
                 Some(_) => self.scanner.header(segment, at, nonce).await?,

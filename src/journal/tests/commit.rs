@@ -38,8 +38,7 @@ fn tickets_release_in_order_and_survive() {
             bench.journal.close().await.unwrap();
             bench.sleep_ms(1).await;
             assert_eq!(done.get(), 60);
-
-            bench.model.borrow().clone()
+            bench.model.take()
         });
         let (model, report) = reopen(&run.after.stopped()).unwrap();
         assert_eq!(model.items, run.value.items, "seed {seed}");

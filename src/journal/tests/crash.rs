@@ -55,8 +55,7 @@ async fn busy(bench: Bench, items: u64, mode: u64) -> Vec<Item> {
         }
     }
     bench.journal.close().await.unwrap();
-
-    bench.model.borrow().items.clone()
+    bench.model.take().items
 }
 
 fn config(mode: u64) -> JournalConfig {

@@ -131,6 +131,35 @@ fn checkpoints_can_be_lost() {
     assert!(older.1.blocks > whole.1.blocks && neither.1.blocks > older.1.blocks);
 }
 
+/// A damaged checkpoint is kept and told of until two newer ones are there; then it goes.
+#[test]
+fn a_damaged_checkpoint_goes_in_the_end() {
+    let disk = disk_after(6, async |bench: Bench| {
+        bench.settle(bench.records(0, 1, 100)).await;
+        bench.checkpoint().await;
+        bench.checkpoint().await;
+        bench.journal.close().await.unwrap();
+    });
+    let mut disk = rot_small(&disk, &format!("{DIR}/checkpoint-00000002.ckpt"), 50);
+    for (round, damaged) in [(3, 1), (4, 1), (5, 0)] {
+        let run = Sim::new(round).disk(disk).run(async |env: Env| {
+            let config = JournalConfig {
+                create: false,
+                ..small_config()
+            };
+            let (bench, report) = Bench::open(env, config).await;
+            bench.checkpoint().await;
+            bench.journal.close().await.unwrap();
+            report.checkpoints_damaged
+        });
+        assert_eq!(run.value, damaged, "round {round}");
+        disk = run.after.stopped();
+    }
+    let left = names(&disk);
+    let left: Vec<&String> = left.iter().filter(|name| name.ends_with(".ckpt")).collect();
+    assert_eq!(left, ["checkpoint-00000004.ckpt", "checkpoint-00000005.ckpt"]);
+}
+
 /// Without checkpoints and without the beginning, nothing is guessed.
 #[test]
 fn no_checkpoint_and_no_beginning_refuses() {
