@@ -1,6 +1,6 @@
 //! Every limit of the broker, in one place; `penstock config` prints them.
 //!
-//! A limit is written as an ordinary documented constant inside [`limits!`], one block a room, so
+//! A limit is written as an ordinary documented constant inside `limits!`, one block a room, so
 //! that the list which is printed cannot forget one (a test compares the two). What an operator may
 //! change is a key in `config`, whose default is then taken from here.
 

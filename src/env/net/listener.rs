@@ -23,7 +23,7 @@ pub struct BoundSocket {
     address: SocketAddr,
 }
 
-/// Takes `address` ("host:port", "[::1]:9092"; port 0 takes a free one) for this process alone.
+/// Takes `address` (`host:port`, `[::1]:9092`; port 0 takes a free one) for this process alone.
 /// Names are resolved, and a taken address is tried for half a second, so never call it on an
 /// executor.
 ///
