@@ -46,7 +46,8 @@ pub struct Inner {
     shards: HashMap<ShardId, Shard>,
     lanes: Vec<flume::Sender<LaneRequest>>,
     control: flume::Sender<ControlRequest>,
-    catalog: RefCell<Arc<Catalog>>,
+    /// The `Rc` keeps the count that all cores share out of the data path.
+    catalog: RefCell<Rc<Arc<Catalog>>>,
     producer_ids: Cell<(i64, i64)>,
 }
 
@@ -105,7 +106,7 @@ impl Router {
                 shards,
                 lanes: parts.lanes,
                 control: parts.control,
-                catalog: RefCell::new(Arc::default()),
+                catalog: RefCell::new(Rc::default()),
                 producer_ids: Cell::new((0, 0)),
             }),
         }
@@ -113,8 +114,8 @@ impl Router {
 
     /// This core's snapshot of the catalogue.
     #[must_use]
-    pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.borrow())
+    pub fn catalog(&self) -> Rc<Arc<Catalog>> {
+        Rc::clone(&self.catalog.borrow())
     }
 
     /// The shards this core owns.
@@ -130,7 +131,7 @@ impl Router {
         for shard in self.shards.values() {
             shard.drop_deleted(&catalog);
         }
-        *self.catalog.borrow_mut() = catalog;
+        *self.catalog.borrow_mut() = Rc::new(catalog);
     }
 
     /// The shard of a partition if it lives here, else the core where it does.

@@ -1,12 +1,10 @@
-//! Starts the cores, wires them together, stops them. `serve` is the whole life of a broker, in
-//! order:
+//! Starts the cores, wires them together, stops them. `serve` is the whole life of a broker:
 //!
 //! 1. *Prepare*: check the host, take the addresses, lock the data directory. A start that is
-//! refused
-//!    here has changed nothing in the directory.
+//!    refused here has changed nothing in the directory.
 //! 2. *Open*: one executor per core; each recovers its shards. Nobody listens yet.
-//! 3. *Serve*: lanes, control task, catalogue on every core, then the listeners, then the ready
-//! file.
+//! 3. *Serve*: lanes, control task, the catalogue on every core, then the listeners, then the ready
+//!    file.
 //! 4. *Stop*: no more requests are read; those that were are acknowledged or refused; then every
 //!    journal is checkpointed, sealed and closed.
 //!

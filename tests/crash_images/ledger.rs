@@ -82,13 +82,16 @@ pub fn drop_body(lane: i32) -> Rc<[u8]> {
     Rc::from(lane.to_le_bytes().as_slice())
 }
 
+/// An extent and the batches in it.
+pub type StoredBatches = (Extent, Vec<Rc<[u8]>>);
+
 /// The machine.
 #[derive(Default)]
 pub struct Ledger {
     /// What was applied.
     pub content: Content,
     /// Where the live batches lie, one extent per lane and block.
-    pub extents: BTreeMap<i32, Vec<(Extent, Vec<Rc<[u8]>>)>>,
+    pub extents: BTreeMap<i32, Vec<StoredBatches>>,
     /// Entries that came as damaged.
     pub damaged: u64,
     /// Extents of lanes that ended since the last call of `take_dead`.

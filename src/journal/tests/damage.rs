@@ -475,8 +475,8 @@ fn a_failing_read_is_bisected() {
             };
             let (bench, report) = Bench::open(env, config).await;
             assert!(!report.is_remarkable());
-            let count = bench.model.borrow().items.len();
-            count
+
+            bench.model.borrow().items.len()
         });
         assert_eq!((run.value, run.faults.hits()), (50, 1));
     }

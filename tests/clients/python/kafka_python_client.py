@@ -97,14 +97,18 @@ def run(bootstrap, records, codec):
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])
     produce(bootstrap, topic, records, codec)
     watch.lap("produced")
-    consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap,
-        enable_auto_commit=False,
-        auto_offset_reset="none",
-        fetch_max_wait_ms=100,
-    )
+    settings = {
+        "bootstrap_servers": bootstrap,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "fetch_max_wait_ms": 100,
+    }
+    consumer = KafkaConsumer(**settings)
     read(consumer, topic, records, dict.fromkeys(range(PARTITIONS), 0), wanted_everything(records))
     watch.lap("read")
+    consumer.close()
+    # It decodes all that it fetched: little at a time is enough for a short look.
+    consumer = KafkaConsumer(**settings, max_partition_fetch_bytes=65_536)
     for i in records.places()[1:3]:
         starts = {p: records.first_at_or_after(i, p) for p in range(PARTITIONS)}
         read(consumer, topic, records, starts, wanted_span(records, starts))
