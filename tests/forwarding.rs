@@ -1,9 +1,9 @@
 //! Two cores: who follows the metadata never crosses a core; who does not is served all the same.
 //!
 //! Goal: a client that asks each partition's leader causes no forwarded part; one that sends
-//! everything to one endpoint gets the same answers (produce, fetch of several partitions at once, a
-//! long poll that waits for another core's commit, offsets); both are counted in `/dump`. Method: the
-//! real binary on two cores and two shards.
+//! everything to one endpoint gets the same answers (produce, fetch of several partitions at once,
+//! a long poll that waits for another core's commit, offsets); both are counted in `/dump`. Method:
+//! the real binary on two cores and two shards.
 
 mod support;
 

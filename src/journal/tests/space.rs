@@ -157,7 +157,10 @@ fn a_damaged_checkpoint_goes_in_the_end() {
     }
     let left = names(&disk);
     let left: Vec<&String> = left.iter().filter(|name| name.ends_with(".ckpt")).collect();
-    assert_eq!(left, ["checkpoint-00000004.ckpt", "checkpoint-00000005.ckpt"]);
+    assert_eq!(
+        left,
+        ["checkpoint-00000004.ckpt", "checkpoint-00000005.ckpt"]
+    );
 }
 
 /// Without checkpoints and without the beginning, nothing is guessed.
