@@ -244,7 +244,7 @@ impl Scanner {
             return Ok(true);
         }
         if identity.is_some_and(Identity::is_fresh) {
-            return Ok(sector.iter().any(|byte| *byte != 0));
+            return Ok(sector[..] != [0; BLOCK_ALIGN]);
         }
         let nonce = identity.is_some_and(|identity| get_u64(&sector, 16) == identity.incarnation);
         let position = self.position(segment, offset).0;
