@@ -189,7 +189,8 @@ impl Planner {
     pub(super) fn drop_staged(&mut self) {
         self.staged.clear();
         self.staged_bytes = 0;
-        assert!(self.stage_packed <= self.stage_last);
+        // What is dropped is never packed; the next item may still be staged, and dropped in turn.
+        self.stage_packed = self.stage_last;
     }
 
     /// Fixes an entry's place in the order.

@@ -44,6 +44,8 @@ pub struct Findings {
 pub struct Effort {
     /// About this many images for one run, spread evenly over its instants.
     pub images_per_run: u64,
+    /// Also meet, at their extremes, the instants whose choices the next instant includes.
+    pub every_instant: bool,
     /// Of the images, one in so many is recovered twice.
     pub twice_every: u64,
     /// Of the images, one in so many gets another generation on top (a crash after, and during,
@@ -99,6 +101,9 @@ impl Explorer<'_> {
             }
             let next = run.events.get(points.index());
             let last_chance = next.is_none_or(|next| points.media().settled_by(next));
+            if !last_chance && !self.effort.every_instant {
+                continue;
+            }
             let limit = if last_chance { limit.max(2) } else { 2 };
             self.instant(points.media(), &promise, limit, points.index(), depth);
             if self.gave_up() {

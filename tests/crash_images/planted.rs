@@ -12,7 +12,8 @@ use penstock::env::sim::{Bug, Fault, FaultPlan, OpKind, Rule};
 use penstock::journal::CommitMode;
 
 const EFFORT: Effort = Effort {
-    images_per_run: 1_000,
+    images_per_run: 600,
+    every_instant: false,
     twice_every: 3,
     generation_every: 61,
     generations_max: 2,
@@ -134,7 +135,7 @@ fn one_flush_fails() -> Script {
     script.faults = FaultPlan::none().and(Rule {
         kind: OpKind::Sync,
         path_contains: Some("journal-".to_owned()),
-        nth: 4,
+        nth: 9,
         times: 1,
         fault: Fault::Errno(5),
     });

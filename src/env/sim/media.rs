@@ -20,6 +20,9 @@ use std::rc::Rc;
 /// The unit that a power cut keeps or loses as a whole.
 pub const SECTOR_BYTES: usize = 4096;
 
+/// A comparison with it, or a copy of it, is fast in unoptimised builds, too.
+const ZEROS: [u8; SECTOR_BYTES] = [0; SECTOR_BYTES];
+
 /// Contents of a sector; `None` is all zeros.
 pub type Slot = Option<Rc<[u8; SECTOR_BYTES]>>;
 
@@ -227,7 +230,7 @@ impl Media {
         while bytes.len() < wanted {
             match file.visible.get(sector) {
                 Some(Some(contents)) => bytes.extend_from_slice(&contents[..]),
-                _ => bytes.resize(bytes.len() + SECTOR_BYTES, 0),
+                _ => bytes.extend_from_slice(&ZEROS),
             }
             sector += 1;
         }
@@ -520,7 +523,7 @@ pub(super) fn slot_mut(slots: &mut Rc<Vec<Slot>>, sector: usize) -> &mut Slot {
 /// Cuts bytes into sectors, the last one filled up with zeros.
 pub(super) fn cut_slots(bytes: &[u8]) -> Vec<Slot> {
     let sectors = bytes.chunks(SECTOR_BYTES).map(|chunk| {
-        if chunk.iter().all(|byte| *byte == 0) {
+        if *chunk == ZEROS[..chunk.len()] {
             return None;
         }
         let mut sector = Rc::new([0u8; SECTOR_BYTES]);
