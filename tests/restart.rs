@@ -326,9 +326,9 @@ fn pipelined(endpoint: std::net::SocketAddr, partition: i32) -> Vec<Record> {
     acked
 }
 
-/// Goal: "cannot find my shard" is not "my shard is empty". Method: a shard's folder, then a mark, are
-/// taken away from a store that was once whole: the start is refused, names what is missing, and
-/// changes nothing; with the folder back, all is there.
+/// Goal: "cannot find my shard" is not "my shard is empty". Method: a shard's folder, then a mark,
+/// are taken away from a store that was once whole: the start is refused, names what is missing,
+/// and changes nothing; with the folder back, all is there.
 #[test]
 fn a_missing_shard_is_refused_and_never_made_anew() {
     let home = broker::home("restart-missing");
@@ -357,9 +357,9 @@ fn a_missing_shard_is_refused_and_never_made_anew() {
     broker.stop(STOP_MAX);
 }
 
-/// Goal: fetches that wait for minutes, and clients that read no answer, do not hold a stop up; clients
-/// that left while their fetch waited are forgotten at once, not when it would have ended. Method:
-/// fifty of each; the number of open connections; SIGTERM.
+/// Goal: fetches that wait for minutes, and clients that read no answer, do not hold a stop up;
+/// clients that left while their fetch waited are forgotten at once, not when it would have ended.
+/// Method: fifty of each; the number of open connections; SIGTERM.
 #[test]
 fn waiting_fetches_hold_up_neither_a_stop_nor_a_connection() {
     let home = broker::home("restart-waiting");

@@ -152,7 +152,8 @@ impl Router {
         }
     }
 
-    /// What a fetch of `parts` would hold now. For parts of other cores it is the most they may give.
+    /// What a fetch of `parts` would hold now. For parts of other cores it is the most they may
+    /// give.
     #[must_use]
     pub fn foresee(&self, parts: &[FetchPart]) -> Foreseen {
         let mut foreseen = Foreseen::default();

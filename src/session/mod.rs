@@ -193,8 +193,8 @@ impl Session {
         self.metrics().connections.open.sub(1);
     }
 
-    /// Closes the connections that leave their answers unread while others wait for the memory those
-    /// answers hold. Called now and then.
+    /// Closes the connections that leave their answers unread while others wait for the memory
+    /// those answers hold. Called now and then.
     pub fn relieve_pressure(&self) {
         if !self.small_fetches.is_scarce() && !self.large_fetches.is_scarce() {
             return;
