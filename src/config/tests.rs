@@ -158,10 +158,13 @@ fn a_wide_listener_needs_a_word() {
     assert!(flags(&[("http", "[::]:9080")]).is_err());
 }
 
-/// Goal: cores outside the affinity mask and clashing ports are refused before anything starts.
+/// Goal: CPUs outside the affinity mask and clashing ports are refused before anything starts,
+/// while more cores than CPUs take turns.
 #[test]
 fn conflicts_are_found() {
-    assert!(flags(&[("cores", "5")]).is_err());
+    let five = flags(&[("cores", "5")]).expect("cores may share a CPU");
+    assert_eq!(five.cpus, vec![0, 1, 2, 3, 0]);
+    assert!(flags(&[("cores", "1025")]).is_err());
     assert!(flags(&[("cores", "0,9")]).is_err());
     assert_eq!(
         flags(&[("cores", "2-3")]).expect("allowed").cpus,
