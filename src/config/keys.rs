@@ -196,7 +196,8 @@ keys! {
     ready_file: Option<PathBuf> = "", Range::Words("a file"), Restart,
         "File written, atomically, once everything is served";
     cores: Cores = "all", Range::Words("all, a number, or a list such as 0,2-3"), Restart,
-        "CPUs that get an executor, out of the process' affinity mask";
+        "CPUs that get an executor, out of the process' affinity mask; more cores than \
+         CPUs share them";
     shards: u16 = "0", Range::Between(0, limits::SHARDS_MAX as u64), Creation,
         "Shards of a new store; 0 means as many as cores";
     endpoints: Endpoints = "auto", Range::Between(1, limits::CORES_MAX as u64), Restart,

@@ -137,7 +137,7 @@ impl Router {
         if !elsewhere.is_empty() {
             return self.wait_everywhere(parts, &elsewhere, wait).await;
         }
-        let deadline_ns = clock.now_ns().saturating_add(duration_ns(wait));
+        let deadline_ns = aligned_deadline_ns(clock.now_ns(), duration_ns(wait));
         while let Some(parked) = self.park_if_short(&here, limits.bytes_min) {
             let left = Duration::from_nanos(deadline_ns.saturating_sub(clock.now_ns()));
             let fetch = &self.metrics.fetch;
@@ -362,6 +362,23 @@ fn duration_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// When a wait that begins now gives up: at most an eighth before its time, on a grid, so that the
+/// waits of many consumers end together. A core that wakes for each of them alone spends ten times
+/// as much on waking as on answering (benches/idle: 15.8 % of a core for 500 consumers, and 2 %
+/// together).
+fn aligned_deadline_ns(now_ns: u64, wait_ns: u64) -> u64 {
+    let deadline_ns = now_ns.saturating_add(wait_ns);
+    let grid_ns = (wait_ns / 8).max(1);
+    // A power of two, so that waits of about the same length share a grid.
+    let grid_ns = 1 << grid_ns.ilog2();
+    let aligned_ns = deadline_ns / grid_ns * grid_ns;
+    assert!(
+        aligned_ns > now_ns || wait_ns == 0,
+        "an eighth is less than the wait"
+    );
+    aligned_ns
+}
+
 /// Drops what exceeds the limit of a fetch that several cores answered, from the end.
 fn keep_within(answers: &mut [FetchedHere], bytes_max: usize) {
     let mut taken_bytes = 0;
@@ -375,5 +392,26 @@ fn keep_within(answers: &mut [FetchedHere], bytes_max: usize) {
             continue;
         }
         taken_bytes += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a wait ends at most an eighth early and never late, and waits that begin at different
+    /// times end together. Method: many begins, one length.
+    #[test]
+    fn waits_end_together() {
+        let wait_ns = 500_000_000;
+        let mut ends = std::collections::BTreeSet::new();
+        for begin_ns in (1_000_000_000..1_500_000_000).step_by(1_000_003) {
+            let end_ns = aligned_deadline_ns(begin_ns, wait_ns);
+            assert!(end_ns <= begin_ns + wait_ns);
+            assert!(end_ns > begin_ns + wait_ns - wait_ns / 8);
+            ends.insert(end_ns);
+        }
+        assert!(ends.len() <= 16, "{} different ends", ends.len());
+        assert_eq!(aligned_deadline_ns(17, 1), 18);
     }
 }
