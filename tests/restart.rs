@@ -140,7 +140,7 @@ fn refused(options: &Options, expected: i32, reason: &[&str]) {
 #[test]
 fn any_number_of_cores_finds_all_data() {
     let home = broker::home("restart-cores");
-    let options = Options::new(home.path()).with(&["--shards", "2", "--segment-bytes", "17MiB"]);
+    let options = Options::new(home.path()).with(&["--shards", "2", "--segment-bytes", "20MiB"]);
     let mut expected: BTreeMap<i32, Vec<Record>> = BTreeMap::new();
     for (round, cores) in [1u32, 2, 3, 4, 2, 1, 4].into_iter().enumerate() {
         let (broker, ready) = Broker::start(&options.clone().cores(cores));
