@@ -248,6 +248,8 @@ limits! {
     pub const REQUEST_UNITS_MIN_BYTES: usize = 1 << 10;
     /// Bytes read from a connection at once while it sends small requests.
     pub const READ_BUFFER_BYTES: usize = 4 << 10;
+    /// Room in a connection's buffer below which a new one is taken.
+    pub const READ_SPARE_BYTES_MIN: usize = 512;
     /// Slowest rate at which a request may arrive.
     pub const BODY_BYTES_PER_S_MIN: usize = 1 << 10;
     /// Ready answers written together, at most about.

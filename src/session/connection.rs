@@ -44,9 +44,14 @@ struct Inbound {
 impl Inbound {
     /// Reads more; 0 at the end of the stream. Dropping the future loses nothing.
     async fn fill(&mut self) -> std::io::Result<usize> {
-        self.half
-            .read_into(&mut self.buffer, READ_BUFFER_BYTES)
-            .await
+        // What is left of the buffer will do for many small requests; a new one costs more.
+        let spare = self.buffer.capacity() - self.buffer.len();
+        let room = if spare < READ_SPARE_BYTES_MIN {
+            READ_BUFFER_BYTES
+        } else {
+            spare.min(READ_BUFFER_BYTES)
+        };
+        self.half.read_into(&mut self.buffer, room).await
     }
 
     /// Moves what is missing from the buffer, then from the socket, until `target` has `length`
