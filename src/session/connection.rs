@@ -9,7 +9,8 @@ use super::admission::Units;
 use super::replies::{Replies, Reply, WriteEnd, WriteWatch, write_replies};
 use crate::env::net::{Conn, ReadHalf};
 use crate::limits::{
-    BODY_BYTES_PER_S_MIN, FRAME_SMALL_BYTES_MAX, READ_BUFFER_BYTES, REQUEST_UNITS_MIN_BYTES,
+    BODY_BYTES_PER_S_MIN, FRAME_SMALL_BYTES_MAX, READ_BUFFER_BYTES, READ_SPARE_BYTES_MIN,
+    REQUEST_UNITS_MIN_BYTES,
 };
 use crate::wire::frame::{FrameBounds, PREFIX_BYTES};
 use crate::wire::{RequestHeader, refusal, request, versions};
