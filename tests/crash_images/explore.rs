@@ -5,11 +5,12 @@
 //! enumerated when small, sampled by the seed when large.
 
 use crate::ledger::{ACKNOWLEDGED, APPLIED, Content, Item, Ledger, NOTE_VALUE, OPENED, expected};
-use crate::script::{self, Generation, Promise, Script};
+use crate::script::{self, DIR, Generation, Promise, Script};
 use penstock::env::Env;
 use penstock::env::sim::{Bug, CrashPoints, Event, Media, Run, Sim};
 use penstock::journal::Journal;
 use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 
 /// What recovery made of an image.
@@ -121,7 +122,8 @@ impl Explorer<'_> {
         for choice in undecided.some(limit, &mut self.rng) {
             let image = media.crash(&undecided, &choice);
             if let Err(fault) = self.image(image, promise, depth) {
-                let place = format!("crash at event {at}, choice {choice:?}");
+                let files = files(&media.crash(&undecided, &choice));
+                let place = format!("crash at event {at}, choice {choice:?}, {files}");
                 self.violation(&place, &fault);
                 if self.gave_up() {
                     return;
@@ -209,6 +211,15 @@ impl Explorer<'_> {
             self.findings.violations.push(text);
         }
     }
+}
+
+/// The files of the journal on an image, for a failure's text.
+fn files(image: &Media) -> String {
+    let files = image.files(Path::new(DIR)).into_iter();
+    files
+        .map(|(name, _, len)| format!("{name} ({len})"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Instants after which something becomes durable: their choices include those of the instants
