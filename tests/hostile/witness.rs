@@ -45,7 +45,8 @@ impl Witness {
         }
     }
 
-    /// Stops once it has had its least; every answer was right, or this panics. Prints the latencies.
+    /// Stops once it has had its least; every answer was right, or this panics. Prints the
+    /// latencies.
     pub fn finish(self, what: &str) {
         let deadline = Instant::now() + ROUNDS_WAIT_MAX;
         while self.rounds.load(Ordering::SeqCst) < ROUNDS_MIN && Instant::now() < deadline {
