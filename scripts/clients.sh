@@ -18,26 +18,43 @@ LONGEST_FIRST=(confluent kafka-python kafkajs aiokafka rdkafka rskafka kcat)
 made="$PWD/target/clients"
 clients=("${@:-${LONGEST_FIRST[@]}}")
 
+trap 'echo "clients.sh: line $LINENO failed" >&2' ERR
+
+# A registry may be out of breath for a moment.
+patiently() {
+    local tries
+    for tries in 1 2 3; do
+        "$@" && return 0
+        echo "clients.sh: '$1' failed, try $tries of 3" >&2
+        sleep 5
+    done
+    return 1
+}
+
 wants() { printf '%s\n' "${clients[@]}" | grep -qxE "$1"; }
 
 install_python() {
     local wanted="tests/clients/python/requirements.txt" venv="$made/venv"
     if ! cmp -s "$wanted" "$venv/installed.txt"; then
         python3 -m venv --clear "$venv"
-        "$venv/bin/pip" install -q --disable-pip-version-check -r "$wanted"
+        patiently "$venv/bin/pip" install -q --disable-pip-version-check -r "$wanted"
         cp "$wanted" "$venv/installed.txt"
     fi
 }
 
 install_node() {
+    local wanted="tests/clients/node/package-lock.json" installed="$made/node/installed.json"
     mkdir -p "$made/node"
     cp tests/clients/node/* "$made/node/"
-    (cd "$made/node" && npm ci --silent --no-audit --no-fund)
+    if ! cmp -s "$wanted" "$installed"; then
+        (cd "$made/node" && patiently npm ci --no-audit --no-fund)
+        cp "$wanted" "$installed"
+    fi
 }
 
 # Its own workspace and lock file; its own target folder, so the broker's is not rebuilt.
 build_rust() {
-    CARGO_TARGET_DIR="$made" cargo build --locked --release -q \
+    CARGO_TARGET_DIR="$made" patiently cargo build --locked --release -q \
         --manifest-path tests/clients/rust/Cargo.toml
 }
 

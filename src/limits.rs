@@ -1,6 +1,6 @@
 //! Every limit of the broker, in one place; `penstock config` prints them.
 //!
-//! A limit is written as an ordinary documented constant inside [`limits!`], one block a room, so
+//! A limit is written as an ordinary documented constant inside `limits!`, one block a room, so
 //! that the list which is printed cannot forget one (a test compares the two). What an operator may
 //! change is a key in `config`, whose default is then taken from here.
 
@@ -68,6 +68,8 @@ limits! {
     pub const COMMIT_DEPTH: usize = 4;
     /// Default length of a journal segment file, in bytes.
     pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
+    /// Least length of a journal segment file, in bytes: it holds the largest block.
+    pub const SEGMENT_BYTES_MIN: u64 = 20 << 20;
     /// Largest journal block whatever its content, in bytes: one whole frame of record batches and
     /// what the block adds (header, directory, padding).
     pub const BLOCK_BYTES_HARD_MAX: usize = FRAME_BYTES_MAX + (64 << 10);
@@ -125,6 +127,11 @@ limits! {
     pub const EXECUTOR_RETRY_MS_MAX: u64 = 3_000;
     /// Milliseconds between such tries.
     pub const EXECUTOR_RETRY_PAUSE_MS: u64 = 100;
+    /// Milliseconds for which a taken address is tried again: the listener of a process that was
+    /// just killed outlives it for a moment.
+    pub const BIND_RETRY_MS_MAX: u64 = 500;
+    /// Milliseconds between such tries.
+    pub const BIND_RETRY_PAUSE_MS: u64 = 10;
 
     // Wire.
 
@@ -224,8 +231,15 @@ limits! {
     pub const FETCH_WAIT_MAX: Duration = Duration::from_secs(300);
     /// Most bytes of one fetch answer, whatever the client asks for (one batch may exceed it).
     pub const FETCH_BYTES_MAX: usize = 8 << 20;
-    /// Fetch memory that a fetch waits for when memory is scarce.
-    pub const FETCH_BYTES_LEAST: usize = 64 << 10;
+    /// Fetch answers up to this size are made in the memory kept for them; a larger one waits for
+    /// at least so much when memory is scarce.
+    pub const FETCH_SMALL_BYTES_MAX: usize = 64 << 10;
+    /// Share of the fetch memory kept for small answers, in percent.
+    pub const SMALL_FETCHES_PERCENT: usize = 25;
+    /// How long a client may leave its answers unread while others wait for memory.
+    pub const WRITE_STALL_UNDER_PRESSURE: Duration = Duration::from_secs(3);
+    /// How long a stop waits for answers to be taken before it closes the connections.
+    pub const DRAIN_PATIENCE: Duration = Duration::from_millis(1_500);
     /// Frames up to this size are admitted from the share kept for them.
     pub const FRAME_SMALL_BYTES_MAX: usize = 64 << 10;
     /// Share of the request memory kept for small frames, in percent.
@@ -234,6 +248,8 @@ limits! {
     pub const REQUEST_UNITS_MIN_BYTES: usize = 1 << 10;
     /// Bytes read from a connection at once while it sends small requests.
     pub const READ_BUFFER_BYTES: usize = 4 << 10;
+    /// Room in a connection's buffer below which a new one is taken.
+    pub const READ_SPARE_BYTES_MIN: usize = 512;
     /// Slowest rate at which a request may arrive.
     pub const BODY_BYTES_PER_S_MIN: usize = 1 << 10;
     /// Ready answers written together, at most about.
@@ -295,6 +311,7 @@ const _: () = assert!(BLOCK_BYTES_MAX.is_multiple_of(BLOCK_ALIGN));
 const _: () = assert!(SEGMENT_BYTES_DEFAULT.is_multiple_of(BLOCK_ALIGN as u64));
 const _: () = assert!(MEMORY_REQUEST_PERCENT + MEMORY_FETCH_PERCENT < 100);
 const _: () = assert!(SEGMENT_BYTES_DEFAULT >= 2 * BLOCK_BYTES_HARD_MAX as u64);
+const _: () = assert!(SEGMENT_BYTES_MIN >= (BLOCK_BYTES_HARD_MAX + 2 * BLOCK_ALIGN) as u64);
 const _: () = assert!(BLOCK_BYTES_HARD_MAX.is_multiple_of(BLOCK_ALIGN));
 const _: () = assert!(BLOCK_BYTES_MAX <= BLOCK_BYTES_HARD_MAX);
 

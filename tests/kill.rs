@@ -82,7 +82,7 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
     println!("PENSTOCK_SEED={seed} PENSTOCK_KILLS={kills}");
     let home = broker::home("kill");
     // Small segments roll often; two shards whatever the number of cores.
-    let options = Options::new(home.path()).with(&["--segment-bytes", "17MiB", "--shards", "2"]);
+    let options = Options::new(home.path()).with(&["--segment-bytes", "20MiB", "--shards", "2"]);
     let field = Field::new(home.path(), seed);
     let mut nemesis = nemesis::Nemesis::new(options, seed);
     nemesis.start_first(&field);

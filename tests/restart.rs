@@ -103,6 +103,38 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
+/// Every file of a folder whose broker has nothing to do any more: the last block is sealed, spare
+/// segments are written.
+fn quiet_contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut before = contents(folder);
+    loop {
+        thread::sleep(Duration::from_millis(700));
+        let now = contents(folder);
+        if now == before {
+            return now;
+        }
+        assert!(Instant::now() < deadline, "an idle broker keeps writing");
+        before = now;
+    }
+}
+
+/// No file has changed.
+const NO_FILES: [PathBuf; 0] = [];
+
+/// The files that are not as they were.
+fn changed(folder: &Path, before: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<PathBuf> {
+    let now = contents(folder);
+    let names = before.keys().chain(now.keys());
+    let mut changed: Vec<PathBuf> = names
+        .filter(|name| before.get(*name) != now.get(*name))
+        .cloned()
+        .collect();
+    changed.sort();
+    changed.dedup();
+    changed
+}
+
 /// Ends by itself, in time, with `code`; the log must say why.
 fn refused(options: &Options, expected: i32, reason: &[&str]) {
     let before = fs::read_to_string(options.log()).unwrap_or_default().len();
@@ -140,7 +172,7 @@ fn refused(options: &Options, expected: i32, reason: &[&str]) {
 #[test]
 fn any_number_of_cores_finds_all_data() {
     let home = broker::home("restart-cores");
-    let options = Options::new(home.path()).with(&["--shards", "2", "--segment-bytes", "17MiB"]);
+    let options = Options::new(home.path()).with(&["--shards", "2", "--segment-bytes", "20MiB"]);
     let mut expected: BTreeMap<i32, Vec<Record>> = BTreeMap::new();
     for (round, cores) in [1u32, 2, 3, 4, 2, 1, 4].into_iter().enumerate() {
         let (broker, ready) = Broker::start(&options.clone().cores(cores));
@@ -182,18 +214,13 @@ fn a_second_process_on_the_same_directory_changes_nothing() {
     make_topic(&ready, "t", 1);
     let mut cluster = Cluster::open(ready.kafka[0], &["t"], TIMEOUT).expect("Metadata answers");
     produce(&mut cluster, "t", 0, 0);
-    thread::sleep(Duration::from_millis(500)); // The last block is sealed by now.
-    let before = contents(&options.data());
+    let before = quiet_contents(&options.data());
     // A home of its own for log and ready file; the data directory is the same, by another path.
     let second = Options::new(&home.path().join("second"));
     fs::create_dir_all(&second.home).expect("a folder");
     std::os::unix::fs::symlink(options.data(), second.data()).expect("another path");
     refused(&second, DATA_REFUSED, &["data"]);
-    assert_eq!(
-        contents(&options.data()),
-        before,
-        "a refused start changed the store"
-    );
+    assert_eq!(changed(&options.data(), &before), NO_FILES);
     produce(&mut cluster, "t", 0, 1);
     assert_eq!(read_all(&ready, "t", 0).len(), 2);
     broker.stop(STOP_MAX);
@@ -324,6 +351,82 @@ fn pipelined(endpoint: std::net::SocketAddr, partition: i32) -> Vec<Record> {
         }
     }
     acked
+}
+
+/// Goal: "cannot find my shard" is not "my shard is empty". Method: a shard's folder, then a mark,
+/// are taken away from a store that was once whole: the start is refused, names what is missing,
+/// and changes nothing; with the folder back, all is there.
+#[test]
+fn a_missing_shard_is_refused_and_never_made_anew() {
+    let home = broker::home("restart-missing");
+    let options = Options::new(home.path()).with(&["--shards", "2"]);
+    let (broker, ready) = Broker::start(&options);
+    make_topic(&ready, "t", 2);
+    let mut cluster = Cluster::open(ready.kafka[0], &["t"], TIMEOUT).expect("Metadata answers");
+    let records: Vec<Record> = (0..2).map(|at| produce(&mut cluster, "t", at, 0)).collect();
+    broker.stop(STOP_MAX);
+    for shard in ["shard-001", "shard-000"] {
+        let (folder, aside) = (options.data().join(shard), home.path().join("aside"));
+        fs::rename(&folder, &aside).expect("the shard has a folder");
+        let before = contents(&options.data());
+        refused(&options, DATA_REFUSED, &[shard]);
+        assert_eq!(changed(&options.data(), &before), NO_FILES);
+        fs::rename(&aside, &folder).expect("nothing was made in its place");
+    }
+    let (broker, ready) = Broker::start(&options);
+    for (partition, record) in (0i32..).zip(records) {
+        assert_eq!(read_all(&ready, "t", partition), [record]);
+    }
+    broker.stop(STOP_MAX);
+}
+
+/// Goal: fetches that wait for minutes, and clients that read no answer, do not hold a stop up;
+/// clients that left while their fetch waited are forgotten at once, not when it would have ended.
+/// Method: fifty of each; the number of open connections; SIGTERM.
+#[test]
+fn waiting_fetches_hold_up_neither_a_stop_nor_a_connection() {
+    let home = broker::home("restart-waiting");
+    let (broker, ready) = Broker::start(&Options::new(home.path()));
+    make_topic(&ready, "t", 1);
+    let wait = || {
+        let mut connection = connect(&ready);
+        let body = support::client::fetch_body("t", &[(0, 0)], 240_000, 1 << 20);
+        connection.send(1, 11, &body).expect("a request is taken");
+        connection
+    };
+    let gone: Vec<Connection> = (0..50).map(|_| wait()).collect();
+    thread::sleep(Duration::from_millis(300));
+    drop(gone);
+    let deadline = Instant::now() + TIMEOUT;
+    while open_connections(&ready) > 0 {
+        assert!(
+            Instant::now() < deadline,
+            "{} connections are still open",
+            open_connections(&ready)
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+    let _waiting: Vec<Connection> = (0..50).map(|_| wait()).collect();
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(open_connections(&ready), 50);
+    let took = broker.stop(STOP_MAX);
+    println!("stopped with fifty waiting fetches in {took:?}");
+}
+
+/// Kafka connections that are open, as the metrics say.
+fn open_connections(ready: &Ready) -> u64 {
+    let (_, text) = broker::http_get(ready.http, "/metrics").expect("HTTP is served");
+    let values = text
+        .lines()
+        .filter(|line| line.starts_with("penstock_connections_open"));
+    let value = |line: &str| {
+        line.rsplit(' ')
+            .next()
+            .and_then(|value| value.parse::<f64>().ok())
+    };
+    values
+        .map(|line| value(line).expect("a number") as u64)
+        .sum()
 }
 
 /// Goal: a ready file left by a crash tells nobody that a broker serves. Method: a stale one lies

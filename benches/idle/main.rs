@@ -9,7 +9,6 @@
 //! itself.
 
 #[path = "../../tests/support/mod.rs"]
-#[allow(dead_code, reason = "the support of tests has more than this needs")]
 mod support;
 
 use std::net::{SocketAddr, TcpStream};

@@ -1,10 +1,10 @@
 //! The checker: reads the history of a fault campaign and says whether the broker kept its word.
 //!
 //! A campaign (kill -9, simulation, power cuts) records what every client did and saw, one JSON
-//! line an event ([`line`]), each value proving its own bytes ([`value`]). The [`Checker`] folds
-//! the events into a [`ledger`] whose memory is about 80 bytes a record, and at the end applies
-//! the log rules L1–L10, one file each ([`rules`]). Its [`report::Report`] names every violation
-//! with its offsets and the history lines that prove it.
+//! line an event ([`line`](mod@line)), each value proving its own bytes ([`value`]). The
+//! [`Checker`] folds the events into a [`ledger`] whose memory is about 80 bytes a record, and at
+//! the end applies the log rules L1–L10, one file each ([`rules`]). Its [`report::Report`] names
+//! every violation with its offsets and the history lines that prove it.
 //!
 //! Invariants: pure — no I/O, no clock, no chance; callers read files and pass times. It knows
 //! nothing of the broker's inside: everything is judged from what clients were told. A history

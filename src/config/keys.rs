@@ -196,7 +196,8 @@ keys! {
     ready_file: Option<PathBuf> = "", Range::Words("a file"), Restart,
         "File written, atomically, once everything is served";
     cores: Cores = "all", Range::Words("all, a number, or a list such as 0,2-3"), Restart,
-        "CPUs that get an executor, out of the process' affinity mask";
+        "CPUs that get an executor, out of the process' affinity mask; more cores than \
+         CPUs share them";
     shards: u16 = "0", Range::Between(0, limits::SHARDS_MAX as u64), Creation,
         "Shards of a new store; 0 means as many as cores";
     endpoints: Endpoints = "auto", Range::Between(1, limits::CORES_MAX as u64), Restart,
@@ -208,7 +209,7 @@ keys! {
     memory_bytes: u64 = "auto", Range::Bytes(32 * MIB, 1 << 44), Restart,
         "Memory budget of the whole process; auto is a quarter of the host's or control group's \
          memory, at most 1 GiB, at least what the cores need", via parse_auto;
-    segment_bytes: u64 = "64MiB", Range::Blocks(4 * MIB, 1024 * MIB), Creation,
+    segment_bytes: u64 = "64MiB", Range::Blocks(limits::SEGMENT_BYTES_MIN, 1024 * MIB), Creation,
         "Length of a journal file, written ahead of need";
     block_bytes_max: u64 = "1MiB", Range::Blocks(64 << 10, 16 * MIB), Restart,
         "Size at which a journal block stops gathering entries";

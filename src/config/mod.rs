@@ -345,16 +345,6 @@ fn validate(config: &Config, cpus: &[usize], host: &HostFacts) -> Result<(), Con
             ));
         }
     }
-    let segment_least = 2 * config.message_bytes_max + config.block_bytes_max;
-    if config.segment_bytes < segment_least {
-        return conflict(format!(
-            "segment_bytes is {}, but a message_bytes_max of {} and a block_bytes_max of {} need \
-             at least {segment_least}: use larger segments or smaller messages",
-            config.segment_bytes.show(),
-            config.message_bytes_max.show(),
-            config.block_bytes_max.show()
-        ));
-    }
     if config.memory_bytes > host.memory_bytes {
         return conflict(format!(
             "memory_bytes is {} ({}), but the host or control group has {} only: lower it, or \

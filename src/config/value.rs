@@ -218,7 +218,7 @@ impl Setting for Cores {
             return Ok(Cores::All);
         }
         if let Ok(count) = text.parse::<usize>() {
-            return if count == 0 {
+            return if count == 0 || count > crate::limits::CORES_MAX {
                 Err(problem())
             } else {
                 Ok(Cores::Count(count))

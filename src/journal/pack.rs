@@ -189,6 +189,7 @@ impl Planner {
     pub(super) fn drop_staged(&mut self) {
         self.staged.clear();
         self.staged_bytes = 0;
+        // What is dropped is never packed; the next item may still be staged, and dropped in turn.
         self.stage_packed = self.stage_last;
     }
 

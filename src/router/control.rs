@@ -144,7 +144,7 @@ impl Router {
                 }
                 ControlRequest::ReserveProducerIds { reply } => {
                     let first = shard.reserve_producer_ids(PRODUCER_IDS_RESERVED).await;
-                    let _ = reply.try_send(first.map_err(|_| TopicError::Closed));
+                    let _ = reply.try_send(first);
                 }
             }
         }

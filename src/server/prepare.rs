@@ -150,6 +150,12 @@ pub fn prepare(loaded: &Loaded) -> Result<Prepared, StartError> {
     preflight::check_io_uring().map_err(|error| StartError::Host(error.to_string()))?;
     let sockets = bind(loaded)?;
     let dir = data_dir(&config.data, config.create)?;
+    if !config.create && !store::marks(&dir).iter().any(|mark| process::is_file(mark)) {
+        return Err(StartError::Data(format!(
+            "there is no store in {}, and --no-create refuses to make one: is the volume mounted?",
+            dir.display()
+        )));
+    }
     preflight::check_direct_io(&dir).map_err(|error| StartError::Host(error.to_string()))?;
     let lock = DataLock::acquire(&dir).map_err(|error| match error {
         LockError::Held { .. } => StartError::Data(error.to_string()),

@@ -21,6 +21,8 @@ struct PoolState {
     capacity_bytes: usize,
     /// Negative while an oversized batch overdraws.
     free_bytes: Cell<i64>,
+    /// Number of [`Units`] that are out.
+    holders: Cell<usize>,
     waiting: RefCell<VecDeque<Rc<Waiter>>>,
     waits: Cell<u64>,
 }
@@ -47,6 +49,7 @@ impl MemoryPool {
             state: Rc::new(PoolState {
                 capacity_bytes,
                 free_bytes: Cell::new(as_i64(capacity_bytes)),
+                holders: Cell::new(0),
                 waiting: RefCell::default(),
                 waits: Cell::new(0),
             }),
@@ -63,17 +66,31 @@ impl MemoryPool {
         }
     }
 
-    /// Takes up to `wanted` bytes but leaves most of a scarce pool to others: at most an eighth of
-    /// what is free, and `least` at least, waiting for that if it must.
+    /// Takes up to `wanted` bytes but leaves most of a scarce pool to others: an eighth of what is
+    /// free for the first, less the more there are (so that hundreds who never give back cannot
+    /// empty it), and `least` at least, waiting for that if it must.
     pub async fn take_share(&self, wanted: usize, least: usize) -> Units {
         let free = usize::try_from(self.state.free_bytes.get()).unwrap_or(0);
-        self.take(wanted.min((free / 8).max(least))).await
+        let share = free / (8 + 2 * self.state.holders.get());
+        self.take(wanted.min(share.max(least))).await
+    }
+
+    /// Whether somebody waits.
+    #[must_use]
+    pub fn is_scarce(&self) -> bool {
+        !self.state.waiting.borrow().is_empty()
     }
 
     /// Bytes taken now.
     #[must_use]
     pub fn used_bytes(&self) -> i64 {
         as_i64(self.state.capacity_bytes) - self.state.free_bytes.get()
+    }
+
+    /// Whether somebody waits now.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        !self.state.waiting.borrow().is_empty()
     }
 
     /// How often somebody had to wait.
@@ -135,9 +152,10 @@ impl Future for Take {
     type Output = Units;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Units> {
-        let units = |state: &Rc<PoolState>, bytes| Units {
-            state: Rc::clone(state),
-            bytes,
+        let units = |state: &Rc<PoolState>, bytes| {
+            state.holders.set(state.holders.get() + 1);
+            let state = Rc::clone(state);
+            Units { state, bytes }
         };
         if let Some(waiter) = &self.waiter {
             if waiter.phase.get() == Phase::Granted {
@@ -210,6 +228,7 @@ impl Units {
 
 impl Drop for Units {
     fn drop(&mut self) {
+        self.state.holders.set(self.state.holders.get() - 1);
         self.state.give_back(self.bytes);
     }
 }

@@ -6,14 +6,17 @@
 
 use super::Session;
 use super::admission::Units;
-use super::replies::{Replies, Reply, WriteEnd, write_replies};
+use super::replies::{Replies, Reply, WriteEnd, WriteWatch, write_replies};
 use crate::env::net::{Conn, ReadHalf};
 use crate::limits::{
-    BODY_BYTES_PER_S_MIN, FRAME_SMALL_BYTES_MAX, READ_BUFFER_BYTES, REQUEST_UNITS_MIN_BYTES,
+    BODY_BYTES_PER_S_MIN, FRAME_SMALL_BYTES_MAX, READ_BUFFER_BYTES, READ_SPARE_BYTES_MIN,
+    REQUEST_UNITS_MIN_BYTES,
 };
 use crate::wire::frame::{FrameBounds, PREFIX_BYTES};
 use crate::wire::{RequestHeader, refusal, request, versions};
 use bytes::{Buf, Bytes, BytesMut};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Why a connection ended.
@@ -42,9 +45,14 @@ struct Inbound {
 impl Inbound {
     /// Reads more; 0 at the end of the stream. Dropping the future loses nothing.
     async fn fill(&mut self) -> std::io::Result<usize> {
-        self.half
-            .read_into(&mut self.buffer, READ_BUFFER_BYTES)
-            .await
+        // What is left of the buffer will do for many small requests; a new one costs more.
+        let spare = self.buffer.capacity() - self.buffer.len();
+        let room = if spare < READ_SPARE_BYTES_MIN {
+            READ_BUFFER_BYTES
+        } else {
+            spare.min(READ_BUFFER_BYTES)
+        };
+        self.half.read_into(&mut self.buffer, room).await
     }
 
     /// Moves what is missing from the buffer, then from the socket, until `target` has `length`
@@ -64,18 +72,18 @@ impl Inbound {
 }
 
 /// Serves one connection until it ends.
-pub async fn serve(session: Session, conn: Conn) {
+///
+/// `writing_since_ns` holds when the write under way began, 0 while there is none.
+pub async fn serve(session: Session, conn: Conn, writing_since_ns: Rc<Cell<u64>>) {
     let peer = conn.peer();
     let (half, output) = conn.split();
     let replies = Replies::new(session.settings.requests_in_flight_max);
-    let writing = {
-        let (replies, metrics) = (replies.clone(), session.metrics());
-        let sent = move |bytes: usize, took_ns: u64| {
-            metrics.requests.outbound.add(bytes as u64);
-            metrics.stages.reply.record(took_ns);
-        };
-        write_replies(replies, output, session.router.env.clock(), sent)
+    let watch = WriteWatch {
+        clock: session.router.env.clock(),
+        metrics: session.metrics(),
+        writing_since_ns,
     };
+    let writing = write_replies(replies.clone(), output, watch);
     let (finished, writer_finished) = flume::bounded::<WriteEnd>(1);
     session.router.env.spawn("connection writer", async move {
         let _ = finished.send(writing.await);
@@ -85,7 +93,11 @@ pub async fn serve(session: Session, conn: Conn) {
         buffer: BytesMut::new(),
     };
     let end = read_requests(&session, &mut inbound, &replies).await;
-    replies.end();
+    match end {
+        // Nobody is there to be answered: what waits (a fetch may, for minutes) is dropped.
+        End::Gone => replies.give_up(),
+        _ => replies.end(),
+    }
     let write_end = writer_finished.recv_async().await.unwrap_or(WriteEnd::Gone);
     inbound.half.control().shutdown();
     note_end(&session, end, write_end);

@@ -13,14 +13,18 @@ pub mod replies;
 
 use crate::config::{Config, MemoryBudget};
 use crate::env::net::{Conn, ConnControl};
-use crate::limits::{DRAIN_POLL, SMALL_REQUESTS_PERCENT};
+use crate::limits::{
+    DRAIN_POLL, SMALL_FETCHES_PERCENT, SMALL_REQUESTS_PERCENT, WRITE_STALL_UNDER_PRESSURE,
+};
 use crate::metrics::CoreMetrics;
 use crate::router::Router;
+use crate::shard::parked::{Parked, ParkedList};
 use crate::wire::{Request, RequestHeader};
 use admission::MemoryPool;
 use replies::Reply;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -40,10 +44,14 @@ pub struct Inner {
     pub small_requests: MemoryPool,
     /// Memory for larger requests.
     pub large_requests: MemoryPool,
-    /// Memory for fetch answers.
-    pub fetches: MemoryPool,
+    /// Memory for fetch answers of up to 64 KiB: readers of a backlog can never starve it.
+    pub small_fetches: MemoryPool,
+    /// Memory for larger fetch answers.
+    pub large_fetches: MemoryPool,
     stopping: Cell<bool>,
-    open: RefCell<HashMap<u64, ConnControl>>,
+    /// Everything that waits for something that may never come, and must not outwait a stop.
+    waiting: RefCell<ParkedList>,
+    open: RefCell<HashMap<u64, OpenConnection>>,
     next_connection: Cell<u64>,
 }
 
@@ -52,6 +60,13 @@ impl std::ops::Deref for Session {
     fn deref(&self) -> &Inner {
         &self.inner
     }
+}
+
+/// What a session keeps of a connection to end it from outside.
+struct OpenConnection {
+    control: ConnControl,
+    /// When the write under way began, in ns of the executor's clock; 0 while there is none.
+    writing_since_ns: Rc<Cell<u64>>,
 }
 
 /// The settings of sessions, taken from the configuration once.
@@ -95,14 +110,18 @@ impl Session {
     pub fn new(router: Router, settings: Settings, budget: &MemoryBudget) -> Self {
         let request_bytes = budget.request_bytes_per_core();
         let small_bytes = request_bytes / 100 * SMALL_REQUESTS_PERCENT;
+        let fetch_bytes = budget.fetch_bytes_per_core();
+        let small_fetch_bytes = fetch_bytes / 100 * SMALL_FETCHES_PERCENT;
         Self {
             inner: Rc::new(Inner {
                 router,
                 settings,
                 small_requests: MemoryPool::new(small_bytes),
                 large_requests: MemoryPool::new(request_bytes - small_bytes),
-                fetches: MemoryPool::new(budget.fetch_bytes_per_core()),
+                small_fetches: MemoryPool::new(small_fetch_bytes),
+                large_fetches: MemoryPool::new(fetch_bytes - small_fetch_bytes),
                 stopping: Cell::new(false),
+                waiting: RefCell::default(),
                 open: RefCell::default(),
                 next_connection: Cell::new(0),
             }),
@@ -124,8 +143,26 @@ impl Session {
     /// Begins the stop: every connection's reading ends, what was read is still answered.
     pub fn stop(&self) {
         self.stopping.set(true);
-        for control in self.open.borrow().values() {
-            control.stop_reading();
+        for connection in self.open.borrow().values() {
+            connection.control.stop_reading();
+        }
+        self.waiting.borrow_mut().wake_all();
+    }
+
+    /// Waits for `future`, or until the broker begins to stop.
+    async fn unless_stopping(&self, future: impl Future<Output = ()>) {
+        if self.stopping() {
+            return;
+        }
+        let parked = Parked::new();
+        self.waiting.borrow_mut().park(&parked);
+        futures_lite::future::or(future, parked.woken()).await;
+    }
+
+    /// Closes what is still open: clients that do not take their answers must not hold a stop up.
+    pub fn cut_off(&self) {
+        for connection in self.open.borrow().values() {
+            connection.control.shutdown();
         }
     }
 
@@ -136,14 +173,19 @@ impl Session {
         }
     }
 
-    /// Notes a connection; the number is for [`Session::leave`].
-    fn enter(&self, conn: &Conn) -> u64 {
+    /// Notes a connection; the number is for [`Session::leave`], the cell is told of its writes.
+    fn enter(&self, conn: &Conn) -> (u64, Rc<Cell<u64>>) {
         let id = self.next_connection.get();
         self.next_connection.set(id + 1);
-        self.open.borrow_mut().insert(id, conn.control());
+        let writing_since_ns = Rc::new(Cell::new(0));
+        let connection = OpenConnection {
+            control: conn.control(),
+            writing_since_ns: Rc::clone(&writing_since_ns),
+        };
+        self.open.borrow_mut().insert(id, connection);
         self.metrics().connections.accepted.inc();
         self.metrics().connections.open.add(1);
-        id
+        (id, writing_since_ns)
     }
 
     fn leave(&self, id: u64) {
@@ -151,9 +193,31 @@ impl Session {
         self.metrics().connections.open.sub(1);
     }
 
+    /// Closes the connections that leave their answers unread while others wait for the memory
+    /// those answers hold. Called now and then.
+    pub fn relieve_pressure(&self) {
+        if !self.small_fetches.is_scarce() && !self.large_fetches.is_scarce() {
+            return;
+        }
+        let now_ns = self.router.env.clock().now_ns();
+        let patience_ns = u64::try_from(WRITE_STALL_UNDER_PRESSURE.as_nanos()).unwrap_or(u64::MAX);
+        for connection in self.open.borrow().values() {
+            let since_ns = connection.writing_since_ns.get();
+            if since_ns > 0 && now_ns.saturating_sub(since_ns) > patience_ns {
+                self.metrics().connections.closed_slow_reader.inc();
+                connection.control.shutdown();
+            }
+        }
+    }
+
     /// Brings the figures that are kept elsewhere up to date.
     pub fn update_figures(&self) {
-        let pools = [&self.small_requests, &self.large_requests, &self.fetches];
+        let pools = [
+            &self.small_requests,
+            &self.large_requests,
+            &self.small_fetches,
+            &self.large_fetches,
+        ];
         let admission = &self.router.metrics.admission;
         admission
             .used

@@ -9,6 +9,7 @@ use super::admission::Units;
 use crate::env::Clock;
 use crate::env::net::WriteHalf;
 use crate::limits::{REPLY_COALESCE_BYTES, WRITE_STALL_MAX};
+use crate::metrics::CoreMetrics;
 use bytes::{Bytes, BytesMut};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -103,6 +104,9 @@ impl Replies {
     /// Adds the reply to the next request, and the memory the request itself holds.
     pub fn push(&self, reply: Reply, request: Units) {
         let shared = &self.shared;
+        if shared.broken.get() {
+            return; // The peer went away while this request was started: nobody hears of it.
+        }
         assert!(
             shared.in_flight.get() < shared.in_flight_max,
             "`room` was awaited"
@@ -145,10 +149,25 @@ impl Replies {
         wake(&self.shared.reader);
     }
 
-    fn give_up(&self) {
+    /// Drops every reply that is not written: nothing can be answered any more.
+    pub fn give_up(&self) {
         self.shared.broken.set(true);
+        self.shared.ended.set(true);
         self.shared.queue.borrow_mut().clear();
         wake(&self.shared.reader);
+        wake(&self.shared.writer);
+    }
+
+    /// Completes when nothing can be answered any more.
+    async fn broken(&self) {
+        poll_fn(|context| {
+            if self.shared.broken.get() {
+                return Poll::Ready(());
+            }
+            *self.shared.writer.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 }
 
@@ -199,14 +218,34 @@ impl Gathered {
     }
 }
 
+/// What is noted of a connection's writes.
+pub struct WriteWatch {
+    /// The core's clock.
+    pub clock: Clock,
+    /// The core's figures.
+    pub metrics: Rc<CoreMetrics>,
+    /// When the write under way began, in ns; 0 while there is none.
+    pub writing_since_ns: Rc<Cell<u64>>,
+}
+
+impl WriteWatch {
+    fn began(&self) {
+        self.writing_since_ns.set(self.clock.now_ns());
+    }
+
+    fn ended(&self, bytes: usize) {
+        let began_ns = self.writing_since_ns.replace(0);
+        self.metrics.requests.outbound.add(bytes as u64);
+        self.metrics
+            .stages
+            .reply
+            .record(self.clock.now_ns() - began_ns);
+    }
+}
+
 /// Writes the replies of one connection in order until there are no more, or the peer stops
-/// reading. `sent` is told the bytes of each write and the nanoseconds it took.
-pub async fn write_replies(
-    replies: Replies,
-    mut output: WriteHalf,
-    clock: Clock,
-    sent: impl Fn(usize, u64),
-) -> WriteEnd {
+/// reading.
+pub async fn write_replies(replies: Replies, mut output: WriteHalf, watch: WriteWatch) -> WriteEnd {
     let mut held: Option<Queued> = None;
     loop {
         let queued = match held.take() {
@@ -218,13 +257,20 @@ pub async fn write_replies(
         };
         let mut gathered = Gathered::default();
         let mut requests = vec![queued._request];
-        gathered.add(finish(queued.reply).await);
+        let gone = async {
+            replies.broken().await;
+            None
+        };
+        gathered.add(futures_lite::future::or(finish(queued.reply), gone).await);
+        if replies.shared.broken.get() {
+            return WriteEnd::Gone;
+        }
         held = gather_ready(&replies, &mut gathered, &mut requests).await;
         let piece = gathered.contiguous();
         if !piece.is_empty() {
-            let ready_ns = clock.now_ns();
+            watch.began();
             match output.write_all(&[&piece], WRITE_STALL_MAX).await {
-                Ok(()) => sent(piece.len(), clock.now_ns() - ready_ns),
+                Ok(()) => watch.ended(piece.len()),
                 Err(error) => {
                     replies.give_up();
                     let slow = error.kind() == std::io::ErrorKind::TimedOut;

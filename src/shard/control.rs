@@ -5,7 +5,7 @@ use super::catalog::{Catalog, Topic, TopicChange};
 use super::error::TopicError;
 use super::{Shard, machine};
 use crate::base::ids::{ShardId, TopicId};
-use crate::journal::{EntryKind, Poisoned};
+use crate::journal::EntryKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -83,21 +83,28 @@ impl Shard {
     /// Returns the first of them.
     ///
     /// # Errors
-    /// [`Poisoned`] if the disk failed.
-    pub async fn reserve_producer_ids(&self, count: i64) -> Result<i64, Poisoned> {
+    /// [`TopicError::Closed`] if the shard is closing or the disk failed.
+    pub async fn reserve_producer_ids(&self, count: i64) -> Result<i64, TopicError> {
         assert_eq!(self.id(), ShardId(0), "only shard 0 hands out producer ids");
+        self.check_open()?;
         let first = self.state.borrow().producer_id_next;
         let body = machine::encode_producer_ids(first + count);
         let ticket = self.stage_state(EntryKind::Producers, body);
-        self.durable(ticket).await?;
-        Ok(first)
+        let durable = self.durable(ticket).await;
+        durable.map(|()| first).map_err(|_| TopicError::Closed)
+    }
+
+    /// Requests that were queued when the broker began to stop come after the journal is closed.
+    fn check_open(&self) -> Result<(), TopicError> {
+        if self.closing.get() || self.journal.poisoned().is_some() {
+            return Err(TopicError::Closed);
+        }
+        Ok(())
     }
 
     async fn change(&self, change: &TopicChange) -> Result<(), TopicError> {
         assert_eq!(self.id(), ShardId(0), "only shard 0 holds the catalogue");
-        if self.closing.get() || self.journal.poisoned().is_some() {
-            return Err(TopicError::Closed);
-        }
+        self.check_open()?;
         let body = machine::encode_topic_change(change);
         let ticket = self.stage_state(EntryKind::Topic, body);
         self.durable(ticket).await.map_err(|_| TopicError::Closed)

@@ -131,6 +131,9 @@ impl Shard {
     /// Lets go of the partitions of topics that `catalog` says are deleted. Their ids are noted in
     /// this shard's journal; their room is given back once that note is durable.
     pub fn drop_deleted(&self, catalog: &Catalog) {
+        if self.closing.get() || self.journal.poisoned().is_some() {
+            return; // The next start compares with the catalogue again.
+        }
         let gone: Vec<TopicId> = {
             let state = self.state.borrow();
             let mut ids: Vec<TopicId> = state.partitions.keys().map(|key| key.topic).collect();

@@ -5,11 +5,12 @@
 //! enumerated when small, sampled by the seed when large.
 
 use crate::ledger::{ACKNOWLEDGED, APPLIED, Content, Item, Ledger, NOTE_VALUE, OPENED, expected};
-use crate::script::{self, Generation, Promise, Script};
+use crate::script::{self, DIR, Generation, Promise, Script};
 use penstock::env::Env;
 use penstock::env::sim::{Bug, CrashPoints, Event, Media, Run, Sim};
 use penstock::journal::Journal;
 use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 
 /// What recovery made of an image.
@@ -44,6 +45,8 @@ pub struct Findings {
 pub struct Effort {
     /// About this many images for one run, spread evenly over its instants.
     pub images_per_run: u64,
+    /// Also meet, at their extremes, the instants whose choices the next instant includes.
+    pub every_instant: bool,
     /// Of the images, one in so many is recovered twice.
     pub twice_every: u64,
     /// Of the images, one in so many gets another generation on top (a crash after, and during,
@@ -99,6 +102,9 @@ impl Explorer<'_> {
             }
             let next = run.events.get(points.index());
             let last_chance = next.is_none_or(|next| points.media().settled_by(next));
+            if !last_chance && !self.effort.every_instant {
+                continue;
+            }
             let limit = if last_chance { limit.max(2) } else { 2 };
             self.instant(points.media(), &promise, limit, points.index(), depth);
             if self.gave_up() {
@@ -116,7 +122,8 @@ impl Explorer<'_> {
         for choice in undecided.some(limit, &mut self.rng) {
             let image = media.crash(&undecided, &choice);
             if let Err(fault) = self.image(image, promise, depth) {
-                let place = format!("crash at event {at}, choice {choice:?}");
+                let files = files(&media.crash(&undecided, &choice));
+                let place = format!("crash at event {at}, choice {choice:?}, {files}");
                 self.violation(&place, &fault);
                 if self.gave_up() {
                     return;
@@ -204,6 +211,15 @@ impl Explorer<'_> {
             self.findings.violations.push(text);
         }
     }
+}
+
+/// The files of the journal on an image, for a failure's text.
+fn files(image: &Media) -> String {
+    let files = image.files(Path::new(DIR)).into_iter();
+    files
+        .map(|(name, _, len)| format!("{name} ({len})"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Instants after which something becomes durable: their choices include those of the instants

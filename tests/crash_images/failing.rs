@@ -30,6 +30,7 @@ fn everything(mode: CommitMode) -> Script {
 fn every_nth(script: &Script, fault: Fault, stride: u64) -> (u64, Findings) {
     let effort = Effort {
         images_per_run: 12,
+        every_instant: false,
         twice_every: 5,
         generation_every: 101,
         generations_max: 2,

@@ -166,6 +166,7 @@ fn short_scripts_survive_every_crash() {
     let scripts = short_scripts();
     let effort = Effort {
         images_per_run: images() / 2 / (2 * scripts.len() as u64),
+        every_instant: true,
         twice_every: 7,
         generation_every: u64::MAX,
         generations_max: 1,
@@ -188,6 +189,7 @@ fn random_scripts_survive_crashes_and_crashes_of_recovery() {
     let mut seed = seed();
     let effort = Effort {
         images_per_run: 400,
+        every_instant: true,
         twice_every: 11,
         generation_every: 53,
         generations_max: 3,
@@ -243,6 +245,7 @@ fn canary_lying_flushes_are_noticed() {
     });
     let effort = Effort {
         images_per_run: 1_000,
+        every_instant: true,
         twice_every: u64::MAX,
         generation_every: u64::MAX,
         generations_max: 1,

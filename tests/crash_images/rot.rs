@@ -7,7 +7,7 @@
 //! then the cut is reported.
 
 use crate::ledger::{Content, Item, Ledger, expected};
-use crate::script::{self, Promise, Script, Step};
+use crate::script::{self, DIR, Promise, Script, Step};
 use crate::{append, images, seed};
 use penstock::env::Env;
 use penstock::env::sim::{Bug, InodeId, Media, SECTOR_BYTES, Sim};
@@ -15,8 +15,6 @@ use penstock::journal::{Journal, JournalError, RecoveryReport, format};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-
-const DIR: &str = "/data/shard-000";
 
 /// A store on a stopped disk.
 struct Store {

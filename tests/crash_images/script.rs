@@ -51,6 +51,8 @@ pub struct Script {
     pub faults: FaultPlan,
 }
 
+/// The journal's folder.
+pub const DIR: &str = "/data/shard-000";
 const IDLE_SEAL: Duration = Duration::from_millis(20);
 
 impl Script {
@@ -149,7 +151,7 @@ impl Script {
             commit_depth: self.depth,
             commit_mode: self.mode,
             idle_seal: IDLE_SEAL,
-            ..JournalConfig::new(PathBuf::from("/data/shard-000"), ShardId(0))
+            ..JournalConfig::new(PathBuf::from(DIR), ShardId(0))
         }
     }
 }

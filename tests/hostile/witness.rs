@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,14 @@ use crate::support::history;
 const TOPIC: &str = "witness";
 /// Longest a good client may wait for one answer, whatever the others do.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Rounds that prove something, and how long they may take in the worst crowd.
+const ROUNDS_MIN: usize = 30;
+const ROUNDS_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// A running witness.
 pub struct Witness {
     stop: Arc<AtomicBool>,
+    rounds: Arc<AtomicUsize>,
     thread: JoinHandle<Vec<Duration>>,
 }
 
@@ -32,15 +36,21 @@ impl Witness {
         let cluster = Cluster::open(bootstrap, &[TOPIC], ANSWER_MAX).expect("Metadata answers");
         assert_eq!(cluster.partitions(TOPIC), 2, "every partition has a leader");
         let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
+        let rounds = Arc::new(AtomicUsize::new(0));
+        let (seen, count) = (Arc::clone(&stop), Arc::clone(&rounds));
         Witness {
             stop,
-            thread: thread::spawn(move || run(cluster, &seen)),
+            rounds,
+            thread: thread::spawn(move || run(cluster, &seen, &count)),
         }
     }
 
-    /// Stops; every answer it got was right, or this panics. Prints the latencies.
+    /// Stops once it has had its least; every answer was right, or this panics. Prints the latencies.
     pub fn finish(self, what: &str) {
+        let deadline = Instant::now() + ROUNDS_WAIT_MAX;
+        while self.rounds.load(Ordering::SeqCst) < ROUNDS_MIN && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(20));
+        }
         self.stop.store(true, Ordering::SeqCst);
         let mut took = self
             .thread
@@ -48,7 +58,7 @@ impl Witness {
             .expect("the good client was served without an error");
         took.sort_unstable();
         assert!(
-            took.len() >= 10,
+            took.len() >= ROUNDS_MIN,
             "{what}: the witness had only {} answers",
             took.len()
         );
@@ -64,7 +74,7 @@ impl Witness {
 }
 
 /// Rounds of produce and read back, until told to stop: how long each took.
-fn run(mut cluster: Cluster, stop: &AtomicBool) -> Vec<Duration> {
+fn run(mut cluster: Cluster, stop: &AtomicBool, rounds: &AtomicUsize) -> Vec<Duration> {
     let mut took = Vec::new();
     while !stop.load(Ordering::SeqCst) {
         let sequence = took.len() as u64;
@@ -90,6 +100,7 @@ fn run(mut cluster: Cluster, stop: &AtomicBool) -> Vec<Duration> {
         expected.offset = produced.base_offset;
         assert_eq!(back.first(), Some(&expected), "round {sequence}");
         took.push(begin.elapsed());
+        rounds.store(took.len(), Ordering::SeqCst);
         thread::sleep(Duration::from_millis(2));
     }
     took

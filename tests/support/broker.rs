@@ -223,11 +223,14 @@ impl Broker {
             .expect("a number of KiB")
     }
 
-    /// The last lines of everything the broker wrote to standard output and error.
+    /// The last lines of everything the broker wrote to standard output and error, or its first
+    /// panic.
     pub fn log_tail(&self) -> String {
         let text = fs::read_to_string(self.options.log()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(40)..].join("\n")
+        let panic = lines.iter().position(|line| line.contains("panicked"));
+        let from = panic.unwrap_or_else(|| lines.len().saturating_sub(40));
+        lines[from..lines.len().min(from + 60)].join("\n")
     }
 }
 

@@ -63,6 +63,12 @@ pub fn data_dir(path: &Path, create: bool) -> io::Result<PathBuf> {
     Ok(absolute)
 }
 
+/// Whether a file of this name is there.
+#[must_use]
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
 /// Makes a directory and its missing parents; each name is durable before the next is made in it.
 fn make_durable_dir(path: &Path) -> io::Result<()> {
     let parent = match path.parent() {

@@ -10,7 +10,7 @@ pub use facts::{
     affinity_cpus, hostname, kernel_release, memory_bytes, process_id, random_bytes, thread_cpu_ns,
     user_is_root,
 };
-pub use lock::{DataLock, LockError, data_dir};
+pub use lock::{DataLock, LockError, data_dir, is_file};
 pub use ready::{remove_ready_file, write_ready_file};
 pub use signals::{StopSignal, ignore_sigpipe, restore_sigpipe, watch_stop_signals};
 

@@ -7,8 +7,8 @@
 //!   write through an `O_DSYNC` file is durable by its own completion, and not before.
 //!
 //! Names and file lengths obey the same rules (names per directory, with `sync_dir`; lengths with
-//! the file). A failed flush forgets: what it covered stays undecided for ever, whatever a later
-//! flush answers. Flushes reach one file only, the least any file system promises.
+//! the file). A failed flush of a file forgets: what it covered stays undecided until it is written
+//! anew, whatever a later flush answers. Flushes reach one file only, the least any file system promises.
 //!
 //! Contents are shared by reference count and copied when changed, so that a crash image
 //! (`image.rs`) costs microseconds.
@@ -19,6 +19,9 @@ use std::rc::Rc;
 
 /// The unit that a power cut keeps or loses as a whole.
 pub const SECTOR_BYTES: usize = 4096;
+
+/// A comparison with it, or a copy of it, is fast in unoptimised builds, too.
+const ZEROS: [u8; SECTOR_BYTES] = [0; SECTOR_BYTES];
 
 /// Contents of a sector; `None` is all zeros.
 pub type Slot = Option<Rc<[u8; SECTOR_BYTES]>>;
@@ -87,7 +90,7 @@ pub enum Event {
     Submit(OpId, Change),
     /// A change ended well.
     Complete(OpId),
-    /// A change failed; so many of its sectors landed, the others may or may not, for ever.
+    /// A change failed. Of a write, so many sectors landed (a read tells); all else did not happen.
     Fail(OpId, usize),
     /// A flush was handed to the disk.
     SyncSubmit(OpId, SyncTarget),
@@ -227,7 +230,7 @@ impl Media {
         while bytes.len() < wanted {
             match file.visible.get(sector) {
                 Some(Some(contents)) => bytes.extend_from_slice(&contents[..]),
-                _ => bytes.resize(bytes.len() + SECTOR_BYTES, 0),
+                _ => bytes.extend_from_slice(&ZEROS),
             }
             sector += 1;
         }
@@ -260,7 +263,10 @@ impl Media {
         match event {
             Event::Submit(op, change) => self.submit(*op, change),
             Event::Complete(op) => self.complete(*op, None),
-            Event::Fail(op, landed) => self.complete(*op, Some(*landed)),
+            Event::Fail(op, landed) => {
+                self.complete(*op, Some(*landed));
+                self.forget(*op);
+            }
             Event::SyncSubmit(op, target) => {
                 let flight = InFlight::Sync(target.clone(), self.completions);
                 self.in_flight.insert(*op, flight);
@@ -340,7 +346,6 @@ impl Media {
                     file.sector_completed(op, first_sector + index, slot, order, durable);
                 }
             }
-            // A failed change of names or length stays undecided: it may have happened.
             Change::Length(..) | Change::Names(..) if landed.is_some() => {}
             Change::Length(inode, len) => {
                 let file = self
@@ -358,6 +363,21 @@ impl Media {
                 stamp(&mut dir.pending, op, order);
                 change_names(Rc::make_mut(&mut dir.visible), &change);
             }
+        }
+    }
+
+    /// What of this operation was not carried out never will be.
+    pub(super) fn forget(&mut self, op: OpId) {
+        for file in self.inodes.values_mut() {
+            file.pending.retain(|_, versions| {
+                versions.retain(|version| !version.is_unfinished(op));
+                !versions.is_empty()
+            });
+            file.len_pending
+                .retain(|version| !version.is_unfinished(op));
+        }
+        for dir in self.dirs.values_mut() {
+            dir.pending.retain(|version| !version.is_unfinished(op));
         }
     }
 
@@ -385,10 +405,9 @@ impl Media {
                     .dirs
                     .get_mut(&path)
                     .expect("a folder outlives its changes");
+                // A file system that cannot commit names keeps them for the next attempt, or stops.
                 if well {
                     dir.flush(horizon);
-                } else {
-                    orphan(&mut dir.pending, horizon);
                 }
             }
         }
@@ -520,7 +539,7 @@ pub(super) fn slot_mut(slots: &mut Rc<Vec<Slot>>, sector: usize) -> &mut Slot {
 /// Cuts bytes into sectors, the last one filled up with zeros.
 pub(super) fn cut_slots(bytes: &[u8]) -> Vec<Slot> {
     let sectors = bytes.chunks(SECTOR_BYTES).map(|chunk| {
-        if chunk.iter().all(|byte| *byte == 0) {
+        if *chunk == ZEROS[..chunk.len()] {
             return None;
         }
         let mut sector = Rc::new([0u8; SECTOR_BYTES]);

@@ -1,9 +1,7 @@
 //! What befalls a disk outside the rules of power loss: rot, lost and swapped files, and the death
 //! of the process while the machine lives on.
 
-use super::media::{
-    Change, Entry, InFlight, Inode, Media, OpId, SECTOR_BYTES, cut_slots, slot_mut,
-};
+use super::media::{Change, Entry, InFlight, Inode, Media, SECTOR_BYTES, cut_slots, slot_mut};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -81,23 +79,8 @@ impl Media {
                     media.in_flight.remove(op);
                 }
             }
-            media.forget_unfinished(*op);
+            media.forget(*op);
         }
         media
-    }
-
-    /// What of this operation was not carried out never will be.
-    fn forget_unfinished(&mut self, op: OpId) {
-        for file in self.inodes.values_mut() {
-            file.pending.retain(|_, versions| {
-                versions.retain(|version| !version.is_unfinished(op));
-                !versions.is_empty()
-            });
-            file.len_pending
-                .retain(|version| !version.is_unfinished(op));
-        }
-        for dir in self.dirs.values_mut() {
-            dir.pending.retain(|version| !version.is_unfinished(op));
-        }
     }
 }

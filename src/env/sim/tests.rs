@@ -356,7 +356,7 @@ fn lying_flush_makes_nothing_durable() {
     );
 }
 
-/// The n-th write fails with the number asked for and lands at most in part; its neighbours do not.
+/// The n-th write fails with the number asked for and is never durable; its neighbours are.
 #[test]
 fn nth_write_fails() {
     for nth in 1..=3u64 {
@@ -380,7 +380,10 @@ fn nth_write_fails() {
         assert_eq!(run.value, vec![Some(libc::ENOSPC)]);
         assert_eq!(run.faults.hits(), 1);
         let open = outcomes(&run, FILE);
-        assert_eq!(open.len(), 2, "only the failed sector is undecided");
+        assert!(
+            open.len() <= 2,
+            "only the failed sector is undecided, if it landed at all"
+        );
     }
 }
 

@@ -79,7 +79,7 @@ pub(in crate::journal) struct Parts {
 }
 
 impl Core {
-    /// Puts the parts together. The writer is started by [`start`].
+    /// Puts the parts together. The writer is started by `start`.
     pub(in crate::journal) fn new(parts: Parts) -> Rc<Core> {
         let mut planner = parts.planner;
         if parts.env.planted(Bug::WatermarkPastDurable) {

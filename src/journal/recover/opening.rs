@@ -16,6 +16,7 @@ use crate::journal::{JournalConfig, JournalError, StateMachine, store};
 use crate::metrics::JournalMetrics;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -96,7 +97,12 @@ async fn take_inventory(env: &Env, config: &JournalConfig) -> Result<Inventory, 
         store::sync_ancestors(env, dir).await?;
     }
     let mut inventory = Inventory::default();
-    for entry in disk.list(dir).await? {
+    let listed = disk.list(dir).await.map_err(|error| match error.kind() {
+        // A folder that is not there is a missing journal, not a failing disk.
+        io::ErrorKind::NotFound => JournalError::missing(dir, "the shard's folder is not there"),
+        _ => error.into(),
+    });
+    for entry in listed? {
         let path = dir.join(&entry.name);
         match FileName::parse(&entry.name) {
             FileName::Segment(number) => {

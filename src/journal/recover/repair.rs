@@ -14,7 +14,7 @@ use crate::journal::format::{self, SealReason};
 use crate::journal::pack::{Planner, SMALL_BLOCK_BYTES, Tail};
 use crate::journal::segment::{self, OpenSegment, Segments};
 use crate::journal::space::Space;
-use crate::limits::{RECOVERY_REPORTS_MAX, SCAN_BYTES};
+use crate::limits::{BLOCK_ALIGN, RECOVERY_REPORTS_MAX, SCAN_BYTES};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -265,6 +265,10 @@ impl Opening {
     }
 }
 
+fn is_blank(sector: &[u8]) -> bool {
+    sector == [0; BLOCK_ALIGN]
+}
+
 /// Zeroes the sectors of a range that are not zero, and flushes.
 async fn zero(file: &File, start: u64, end: u64) -> Result<(), JournalError> {
     assert!(start <= end && start.is_multiple_of(ALIGN) && end.is_multiple_of(ALIGN));
@@ -274,7 +278,7 @@ async fn zero(file: &File, start: u64, end: u64) -> Result<(), JournalError> {
             .unwrap_or(usize::MAX)
             .min(SCAN_BYTES);
         let blank = match file.read_at(at, len).await {
-            Ok(bytes) => bytes.len() == len && bytes.iter().all(|byte| *byte == 0),
+            Ok(bytes) => bytes.len() == len && bytes.chunks(BLOCK_ALIGN).all(is_blank),
             Err(_) => false,
         };
         if !blank {

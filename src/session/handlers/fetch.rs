@@ -2,7 +2,7 @@
 
 use super::partition_of;
 use crate::base::ids::{Offset, TopicId};
-use crate::limits::{FETCH_BYTES_LEAST, FETCH_BYTES_MAX, FETCH_WAIT_MAX};
+use crate::limits::{FETCH_BYTES_MAX, FETCH_SMALL_BYTES_MAX, FETCH_WAIT_MAX};
 use crate::router::fetch::FetchedHere;
 use crate::router::{Chunk, FetchLimits, FetchPart};
 use crate::session::Session;
@@ -58,8 +58,18 @@ impl Session {
         if parts.iter().any(|part| matches!(part, Part::Refused(_))) {
             limits.wait = Duration::ZERO;
         }
-        self.router.wait_for(&reads, &limits).await;
-        let mut units = self.fetches.take_share(wanted, FETCH_BYTES_LEAST).await;
+        if !limits.wait.is_zero() {
+            self.unless_stopping(self.router.wait_for(&reads, &limits))
+                .await;
+        }
+        let foreseen = self.router.foresee(&reads);
+        let held = wanted.min(foreseen.total_bytes).max(foreseen.first_bytes);
+        let mut units = if held <= FETCH_SMALL_BYTES_MAX {
+            self.small_fetches.take(FETCH_SMALL_BYTES_MAX).await
+        } else {
+            let least = foreseen.first_bytes.max(FETCH_SMALL_BYTES_MAX);
+            self.large_fetches.take_share(held, least).await
+        };
         limits.bytes_max = wanted.min(units.bytes());
         limits.wait = Duration::ZERO;
         let found = self.router.fetch(&reads, &limits).await;
