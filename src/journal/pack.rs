@@ -185,7 +185,7 @@ impl Planner {
         !self.staged.is_empty() && self.in_flight.len() < self.depth
     }
 
-    /// Forgets everything staged: the journal is poisoned.
+    /// Forgets everything staged: the journal is poisoned, and nothing is packed any more.
     pub(super) fn drop_staged(&mut self) {
         self.staged.clear();
         self.staged_bytes = 0;

@@ -180,7 +180,8 @@ fn next_chore(core: &Core) -> Chore {
     let segments = core.segments.borrow();
     let mut dead = space.reclaimable();
     if core.env.planted(Bug::RecycledTooEarly) {
-        dead = space.reclaimable_too_early(segments.active.number);
+        let durable = core.durable_end.get().position.0 / core.config.segment_bytes;
+        dead = space.reclaimable_too_early(durable);
     }
     if let Some(dead) = dead {
         assert!(

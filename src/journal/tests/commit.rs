@@ -216,6 +216,7 @@ fn run_until_poisoned(seed: u64, plan: FaultPlan) -> (Vec<u64>, u64, Media, bool
         if poisoned {
             assert!(bench.journal.poisoned().is_some());
             assert!(bench.journal.room().await.is_err());
+            bench.state(999, 8);
             let late = bench.state(1000, 8);
             bench.sleep_ms(1000).await;
             assert!(bench.journal.committed(late).await.is_err());
