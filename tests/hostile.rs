@@ -268,3 +268,27 @@ fn fill(ready: &Ready) {
         assert_eq!(produced.error, code::NONE, "produce {index}");
     }
 }
+
+/// Who asks nothing for the idle deadline is closed and counted; who waits in a long poll is not.
+#[test]
+fn who_asks_nothing_is_closed_and_who_waits_is_not() {
+    let home = broker::home("hostile-idle");
+    let options = Options::new(home.path()).with(&["--idle-deadline-ms", "1000"]);
+    let (broker, ready) = Broker::start(&options);
+    let patience = Duration::from_secs(30);
+    let mut client = Connection::open(ready.kafka[0], patience).expect("the broker is there");
+    let made = client.create_topic("quiet", 1, &[]).expect("an answer");
+    assert_eq!(made, code::NONE);
+    let waiting = thread::spawn(move || client.fetch("quiet", &[(0, 0)], 4_000, 1 << 20));
+    let mut idle = connect(ready.kafka[0]);
+    idle.set_read_timeout(Some(patience))
+        .expect("a fresh socket");
+    let closed = idle.read(&mut [0; 1]).expect("a close, not a reset");
+    assert_eq!(closed, 0, "the broker closes it");
+    let fetched = waiting.join().expect("the consumer lives");
+    assert_eq!(fetched.expect("the long poll is answered").len(), 1);
+    let (_, body) = http_get(ready.http, "/dump").expect("the broker answers");
+    let dump: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(dump["total"]["connections"]["closed_idle"], 1);
+    broker.stop(Duration::from_secs(10));
+}

@@ -248,7 +248,7 @@ async fn tick(env: crate::env::Env, session: Session) {
         metrics.runtime.cpu.set(process::thread_cpu_ns());
         metrics.runtime.watchdog_kicks.set(watchdog::kicks());
         session.update_figures();
-        session.relieve_pressure();
+        session.end_the_useless();
     }
 }
 

@@ -7,6 +7,7 @@
 use super::Session;
 use super::admission::Units;
 use super::replies::{Replies, Reply, WriteEnd, WriteWatch, write_replies};
+use super::watch::Watch;
 use crate::env::net::{Conn, ReadHalf};
 use crate::limits::{
     BODY_BYTES_PER_S_MIN, FRAME_SMALL_BYTES_MAX, READ_BUFFER_BYTES, READ_SPARE_BYTES_MIN,
@@ -15,7 +16,6 @@ use crate::limits::{
 use crate::wire::frame::{FrameBounds, PREFIX_BYTES};
 use crate::wire::{RequestHeader, refusal, request, versions};
 use bytes::{Buf, Bytes, BytesMut};
-use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -40,6 +40,7 @@ enum End {
 struct Inbound {
     half: ReadHalf,
     buffer: BytesMut,
+    watch: Rc<Watch>,
 }
 
 impl Inbound {
@@ -72,18 +73,15 @@ impl Inbound {
 }
 
 /// Serves one connection until it ends.
-///
-/// `writing_since_ns` holds when the write under way began, 0 while there is none.
-pub async fn serve(session: Session, conn: Conn, writing_since_ns: Rc<Cell<u64>>) {
+pub async fn serve(session: Session, conn: Conn, replies: Replies, watch: Rc<Watch>) {
     let peer = conn.peer();
     let (half, output) = conn.split();
-    let replies = Replies::new(session.settings.requests_in_flight_max);
-    let watch = WriteWatch {
+    let writes = WriteWatch {
         clock: session.router.env.clock(),
         metrics: session.metrics(),
-        writing_since_ns,
+        watch: Rc::clone(&watch),
     };
-    let writing = write_replies(replies.clone(), output, watch);
+    let writing = write_replies(replies.clone(), output, writes);
     let (finished, writer_finished) = flume::bounded::<WriteEnd>(1);
     session.router.env.spawn("connection writer", async move {
         let _ = finished.send(writing.await);
@@ -91,6 +89,7 @@ pub async fn serve(session: Session, conn: Conn, writing_since_ns: Rc<Cell<u64>>
     let mut inbound = Inbound {
         half,
         buffer: BytesMut::new(),
+        watch,
     };
     let end = read_requests(&session, &mut inbound, &replies).await;
     match end {
@@ -153,20 +152,20 @@ async fn read_requests(session: &Session, inbound: &mut Inbound, replies: &Repli
     }
 }
 
-/// Reads a frame's length; waits for it as long as a connection may be idle.
+/// Reads a frame's length; waits for it as long as a connection may be idle, which is the tick's
+/// affair.
 async fn read_length(session: &Session, inbound: &mut Inbound) -> Result<usize, End> {
     while inbound.buffer.len() < PREFIX_BYTES {
-        let clock = session.router.env.clock();
-        match clock
-            .deadline(session.settings.idle_deadline, inbound.fill())
-            .await
-        {
-            None => return Err(End::Idle),
-            Some(Ok(0) | Err(_)) if session.stopping() => return Err(End::Stopping),
-            Some(Ok(0) | Err(_)) => return Err(End::Gone),
-            Some(Ok(_)) => {}
+        let now_ns = session.router.env.clock().now_ns();
+        inbound.watch.waiting_since_ns.set(now_ns);
+        match inbound.fill().await {
+            Ok(0) | Err(_) if session.stopping() => return Err(End::Stopping),
+            Ok(0) | Err(_) if inbound.watch.was_idle.get() => return Err(End::Idle),
+            Ok(0) | Err(_) => return Err(End::Gone),
+            Ok(_) => {}
         }
     }
+    inbound.watch.waiting_since_ns.set(0);
     let prefix = *inbound
         .buffer
         .first_chunk::<PREFIX_BYTES>()

@@ -84,11 +84,11 @@ pub async fn accept(session: Session, mut listener: Listener, limits: Connection
             continue;
         }
         open.enter(address);
-        let (id, writing_since_ns) = session.enter(&conn);
+        let (id, replies, watch) = session.enter(&conn);
         let (session, open) = (session.clone(), Rc::clone(&open));
         let env = session.router.env.clone();
         env.spawn("connection", async move {
-            connection::serve(session.clone(), conn, writing_since_ns).await;
+            connection::serve(session.clone(), conn, replies, watch).await;
             session.leave(id);
             open.leave(address);
         });

@@ -10,9 +10,10 @@ mod errors;
 mod handlers;
 pub mod listener;
 pub mod replies;
+mod watch;
 
 use crate::config::{Config, MemoryBudget};
-use crate::env::net::{Conn, ConnControl};
+use crate::env::net::Conn;
 use crate::limits::{
     DRAIN_POLL, SMALL_FETCHES_PERCENT, SMALL_REQUESTS_PERCENT, WRITE_STALL_UNDER_PRESSURE,
 };
@@ -21,12 +22,13 @@ use crate::router::Router;
 use crate::shard::parked::{Parked, ParkedList};
 use crate::wire::{Request, RequestHeader};
 use admission::MemoryPool;
-use replies::Reply;
+use replies::{Replies, Reply};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
+use watch::{OpenConnection, Watch};
 
 /// What the connections of one core share. Cheap to clone, `!Send`.
 #[derive(Clone)]
@@ -60,13 +62,6 @@ impl std::ops::Deref for Session {
     fn deref(&self) -> &Inner {
         &self.inner
     }
-}
-
-/// What a session keeps of a connection to end it from outside.
-struct OpenConnection {
-    control: ConnControl,
-    /// When the write under way began, in ns of the executor's clock; 0 while there is none.
-    writing_since_ns: Rc<Cell<u64>>,
 }
 
 /// The settings of sessions, taken from the configuration once.
@@ -173,19 +168,21 @@ impl Session {
         }
     }
 
-    /// Notes a connection; the number is for [`Session::leave`], the cell is told of its writes.
-    fn enter(&self, conn: &Conn) -> (u64, Rc<Cell<u64>>) {
+    /// Notes a connection; the number is for [`Session::leave`].
+    fn enter(&self, conn: &Conn) -> (u64, Replies, Rc<Watch>) {
         let id = self.next_connection.get();
         self.next_connection.set(id + 1);
-        let writing_since_ns = Rc::new(Cell::new(0));
+        let replies = Replies::new(self.settings.requests_in_flight_max);
+        let watch = Rc::new(Watch::default());
         let connection = OpenConnection {
             control: conn.control(),
-            writing_since_ns: Rc::clone(&writing_since_ns),
+            replies: replies.clone(),
+            watch: Rc::clone(&watch),
         };
         self.open.borrow_mut().insert(id, connection);
         self.metrics().connections.accepted.inc();
         self.metrics().connections.open.add(1);
-        (id, writing_since_ns)
+        (id, replies, watch)
     }
 
     fn leave(&self, id: u64) {
@@ -193,17 +190,17 @@ impl Session {
         self.metrics().connections.open.sub(1);
     }
 
-    /// Closes the connections that leave their answers unread while others wait for the memory
-    /// those answers hold. Called now and then.
-    pub fn relieve_pressure(&self) {
-        if !self.small_fetches.is_scarce() && !self.large_fetches.is_scarce() {
-            return;
-        }
+    /// Closes the connections that ask nothing, and, while others wait for memory, those that leave
+    /// unread the answers that hold it. Called now and then.
+    pub fn end_the_useless(&self) {
+        let scarce = self.small_fetches.is_scarce() || self.large_fetches.is_scarce();
         let now_ns = self.router.env.clock().now_ns();
-        let patience_ns = u64::try_from(WRITE_STALL_UNDER_PRESSURE.as_nanos()).unwrap_or(u64::MAX);
         for connection in self.open.borrow().values() {
-            let since_ns = connection.writing_since_ns.get();
-            if since_ns > 0 && now_ns.saturating_sub(since_ns) > patience_ns {
+            if connection.is_idle(now_ns, self.settings.idle_deadline) {
+                connection.watch.was_idle.set(true);
+                connection.control.stop_reading();
+            }
+            if scarce && connection.is_deaf(now_ns, WRITE_STALL_UNDER_PRESSURE) {
                 self.metrics().connections.closed_slow_reader.inc();
                 connection.control.shutdown();
             }

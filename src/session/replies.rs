@@ -6,6 +6,7 @@
 //! not read from. Lives on one core, between the two tasks of one connection.
 
 use super::admission::Units;
+use super::watch::Watch;
 use crate::env::Clock;
 use crate::env::net::WriteHalf;
 use crate::limits::{REPLY_COALESCE_BYTES, WRITE_STALL_MAX};
@@ -99,6 +100,12 @@ impl Replies {
             Poll::Pending
         })
         .await
+    }
+
+    /// Whether every request so far is answered.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.shared.in_flight.get() == 0
     }
 
     /// Adds the reply to the next request, and the memory the request itself holds.
@@ -224,17 +231,17 @@ pub struct WriteWatch {
     pub clock: Clock,
     /// The core's figures.
     pub metrics: Rc<CoreMetrics>,
-    /// When the write under way began, in ns; 0 while there is none.
-    pub writing_since_ns: Rc<Cell<u64>>,
+    /// The connection's own notes.
+    pub watch: Rc<Watch>,
 }
 
 impl WriteWatch {
     fn began(&self) {
-        self.writing_since_ns.set(self.clock.now_ns());
+        self.watch.writing_since_ns.set(self.clock.now_ns());
     }
 
     fn ended(&self, bytes: usize) {
-        let began_ns = self.writing_since_ns.replace(0);
+        let began_ns = self.watch.writing_since_ns.replace(0);
         self.metrics.requests.outbound.add(bytes as u64);
         self.metrics
             .stages

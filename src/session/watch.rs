@@ -1,0 +1,62 @@
+//! What is noted of one connection, so that the core's tick can end it from outside: a timer for each
+//! wait of each connection would cost more than most requests.
+
+use super::replies::Replies;
+use crate::env::net::ConnControl;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The notes of one connection. Shared by its two tasks and the tick, on one core.
+#[derive(Default)]
+pub struct Watch {
+    /// When the write under way began, in ns of the executor's clock; 0 while there is none.
+    pub writing_since_ns: Cell<u64>,
+    /// Since when the next request is waited for; 0 while one is read or started.
+    pub waiting_since_ns: Cell<u64>,
+    /// The tick has ended it because it asked nothing for too long.
+    pub was_idle: Cell<bool>,
+}
+
+/// An open connection, as the core's tick knows it.
+pub struct OpenConnection {
+    /// Ends it.
+    pub control: ConnControl,
+    /// What it has in flight.
+    pub replies: Replies,
+    /// What is noted of it.
+    pub watch: Rc<Watch>,
+}
+
+impl OpenConnection {
+    /// Whether it has asked nothing for `patience`, and nothing is owed to it.
+    #[must_use]
+    pub fn is_idle(&self, now_ns: u64, patience: Duration) -> bool {
+        self.replies.is_idle() && longer_than(self.watch.waiting_since_ns.get(), now_ns, patience)
+    }
+
+    /// Whether it has left an answer unread for `patience`.
+    #[must_use]
+    pub fn is_deaf(&self, now_ns: u64, patience: Duration) -> bool {
+        longer_than(self.watch.writing_since_ns.get(), now_ns, patience)
+    }
+}
+
+fn longer_than(since_ns: u64, now_ns: u64, patience: Duration) -> bool {
+    since_ns > 0 && u128::from(now_ns.saturating_sub(since_ns)) > patience.as_nanos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: nothing under way is never too long; patience is exclusive.
+    #[test]
+    fn patience_counts_from_the_beginning() {
+        let patience = Duration::from_nanos(100);
+        assert!(!longer_than(0, u64::MAX, patience));
+        assert!(!longer_than(50, 150, patience));
+        assert!(longer_than(50, 151, patience));
+        assert!(!longer_than(500, 150, patience));
+    }
+}
