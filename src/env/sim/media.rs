@@ -8,7 +8,8 @@
 //!
 //! Names and file lengths obey the same rules (names per directory, with `sync_dir`; lengths with
 //! the file). A failed flush of a file forgets: what it covered stays undecided until it is written
-//! anew, whatever a later flush answers. Flushes reach one file only, the least any file system promises.
+//! anew, whatever a later flush answers. Flushes reach one file only, the least any file system
+//! promises.
 //!
 //! Contents are shared by reference count and copied when changed, so that a crash image
 //! (`image.rs`) costs microseconds.
