@@ -28,13 +28,18 @@ pub enum StartError {
     Data(String),
     /// The disk failed.
     Disk(String),
+    /// A core did not answer in time.
+    Silent,
 }
 
 impl std::fmt::Display for StartError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Self::Configuration(text) | Self::Host(text) | Self::Data(text) | Self::Disk(text)) =
-            self;
-        f.write_str(text)
+        match self {
+            Self::Configuration(text) | Self::Host(text) | Self::Data(text) | Self::Disk(text) => {
+                f.write_str(text)
+            }
+            Self::Silent => f.write_str("a core did not answer in time"),
+        }
     }
 }
 
@@ -44,7 +49,7 @@ impl StartError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Configuration(_) => ExitCode::Configuration,
-            Self::Host(_) => ExitCode::Host,
+            Self::Host(_) | Self::Silent => ExitCode::Host,
             Self::Data(_) => ExitCode::DataRefused,
             Self::Disk(_) => ExitCode::DiskFailed,
         }
