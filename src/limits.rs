@@ -213,6 +213,9 @@ limits! {
     pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
     /// Journal bytes worth a checkpoint: what a restart may have to replay, a second or so of it.
     pub const CHECKPOINT_JOURNAL_BYTES_MIN: u64 = 256 << 20;
+    /// Journal bytes per byte of the last checkpoint that are worth another: what checkpoints may
+    /// add to the bytes written is the inverse of it.
+    pub const CHECKPOINT_JOURNAL_SHARE: u64 = 16;
 
     // Routing.
 

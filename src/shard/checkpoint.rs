@@ -24,12 +24,20 @@ use bytes::{Buf, BufMut};
 use std::collections::VecDeque;
 
 const VERSION: u16 = 1;
+/// Bytes of an extent.
+const EXTENT_BYTES: usize = 40;
+/// Bytes of a producer whose window is full.
+const PRODUCER_BYTES: usize = 11 + PRODUCER_WINDOW * 16;
 
 /// The durable state of a shard as bytes.
 #[must_use]
 pub fn encode(state: &ShardState) -> Vec<u8> {
-    let extents: usize = state.partitions.values().map(|p| p.extents.len()).sum();
-    let mut out = Vec::with_capacity(4096 + 64 * state.partitions.len() + 36 * extents);
+    let partitions = state.partitions.values();
+    let extents: usize = partitions.clone().map(|known| known.extents.len()).sum();
+    let producers: usize = partitions.map(|known| known.durable_producers.len()).sum();
+    let mut out = Vec::with_capacity(
+        4096 + 64 * state.partitions.len() + EXTENT_BYTES * extents + PRODUCER_BYTES * producers,
+    );
     out.put_u16_le(VERSION);
     out.put_u8(u8::from(state.unknown_damage));
     out.put_i64_le(state.producer_id_next);

@@ -25,7 +25,7 @@ use crate::env::Env;
 use crate::journal::{
     EntryKind, Journal, JournalConfig, JournalError, Poisoned, RecoveryReport, StagedEntry,
 };
-use crate::limits::{CHECKPOINT_INTERVAL, CHECKPOINT_JOURNAL_BYTES_MIN};
+use crate::limits::{CHECKPOINT_INTERVAL, CHECKPOINT_JOURNAL_BYTES_MIN, CHECKPOINT_JOURNAL_SHARE};
 use crate::metrics::JournalMetrics;
 use bytes::Bytes;
 use catalog::Catalog;
@@ -45,6 +45,7 @@ pub struct Inner {
     state: Rc<RefCell<ShardState>>,
     closing: Cell<bool>,
     last_ticket: Cell<StageSequence>,
+    checkpoint_bytes: Cell<u64>,
 }
 
 impl std::ops::Deref for Shard {
@@ -75,6 +76,7 @@ impl Shard {
                 state,
                 closing: Cell::new(false),
                 last_ticket: Cell::new(StageSequence(0)),
+                checkpoint_bytes: Cell::new(0),
             }),
         };
         shard.release_dead();
@@ -179,7 +181,9 @@ impl Shard {
         while !self.closing.get() && self.journal.poisoned().is_none() {
             self.env.clock().sleep(CHECKPOINT_INTERVAL).await;
             self.release_dead();
-            if self.journal.replay_bytes() < CHECKPOINT_JOURNAL_BYTES_MIN {
+            // A checkpoint names every extent, so a large one is worth making less often.
+            let worth_bytes = CHECKPOINT_JOURNAL_SHARE * self.checkpoint_bytes.get();
+            if self.journal.replay_bytes() < worth_bytes.max(CHECKPOINT_JOURNAL_BYTES_MIN) {
                 continue;
             }
             if let Err(error) = self.checkpoint().await {
@@ -194,6 +198,7 @@ impl Shard {
     /// [`JournalError`] if the disk refuses it. The journal itself is whole without it.
     pub async fn checkpoint(&self) -> Result<(), JournalError> {
         let bytes = checkpoint::encode(&self.state.borrow());
+        self.checkpoint_bytes.set(bytes.len() as u64);
         self.journal.checkpoint(bytes).await
     }
 
