@@ -171,12 +171,17 @@ fn short_scripts_survive_every_crash() {
         generation_every: u64::MAX,
         generations_max: 1,
     };
-    for (name, steps) in scripts {
-        for mode in [CommitMode::Dsync, CommitMode::Fdatasync] {
-            let mut script = Script::new(steps.clone());
-            script.mode = mode;
-            total.add(name, &explore(&script, seed(), effort, &[]));
+    let mut seed = seed();
+    // Another seed is another order of completion: new instants, new choices.
+    while total.images < images() / 2 {
+        for (name, steps) in &scripts {
+            for mode in [CommitMode::Dsync, CommitMode::Fdatasync] {
+                let mut script = Script::new(steps.clone());
+                script.mode = mode;
+                total.add(name, &explore(&script, seed, effort, &[]));
+            }
         }
+        seed += 1;
     }
     total.show("short scripts", started);
 }
