@@ -162,3 +162,129 @@ pub fn encode_topic_dropped(topic: TopicId) -> Vec<u8> {
 fn decode_topic_dropped(body: &[u8]) -> TopicId {
     TopicId(body.try_into().expect("a topic-dropped entry has 16 bytes"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::{BlockSequence, PartitionIndex, Position, Term};
+    use crate::base::record_batch::{BatchBuilder, RecordData, set_base_offset};
+
+    const LOCATION: Location = Location {
+        block: BlockSequence(1),
+        position: Position(0),
+        term: Term(1),
+    };
+
+    fn key(partition: i32) -> TopicPartition {
+        TopicPartition {
+            topic: TopicId([1; 16]),
+            partition: PartitionIndex(partition),
+        }
+    }
+
+    fn extent(base: i64, len_bytes: usize) -> Extent {
+        Extent {
+            position: Position(4096),
+            len_bytes: u32::try_from(len_bytes).expect("small"),
+            leader_epoch: 0,
+            base_offset: Offset(base),
+        }
+    }
+
+    /// Replays one record of a partition at an offset.
+    fn replay(state: &mut ShardState, partition: i32, base: i64) {
+        let mut builder = BatchBuilder::new();
+        builder.append(&RecordData::default());
+        let mut batch = builder.finish();
+        set_base_offset(&mut batch, base);
+        state.apply(
+            LOCATION,
+            EntryView::Records {
+                partition: key(partition),
+                base_offset: Offset(base),
+                record_count: 1,
+                extent: extent(base, batch.len()),
+                batches: &batch,
+            },
+        );
+    }
+
+    fn damage(state: &mut ShardState, partition: Option<i32>, base: i64) {
+        state.apply(
+            LOCATION,
+            EntryView::Damaged {
+                partition: partition.map(key),
+                base_offset: Offset(base),
+                record_count: 1,
+                extent: extent(base, 0),
+            },
+        );
+    }
+
+    /// Goal: damage in one partition stops that one at the damage, and no other. Method: replay two
+    /// partitions, damage one in the middle, go on with both.
+    #[test]
+    fn damage_stops_its_own_partition() {
+        let mut state = ShardState::new(ShardId(1));
+        for base in 0..3 {
+            replay(&mut state, 0, base);
+            replay(&mut state, 1, base);
+        }
+        damage(&mut state, Some(0), 3);
+        replay(&mut state, 0, 4);
+        replay(&mut state, 1, 3);
+        assert_eq!(state.partitions[&key(0)].committed, Offset(3));
+        assert!(
+            !state.takes_appends(&key(0)),
+            "its next offset would be a second one"
+        );
+        assert_eq!(state.partitions[&key(1)].committed, Offset(4));
+        assert!(state.takes_appends(&key(1)));
+    }
+
+    /// Goal: after a block whose contents nobody knows, a partition takes appends only if a later
+    /// entry proves that it lost nothing; one with a gap is stopped at the gap.
+    #[test]
+    fn unknown_damage_stops_all_that_nothing_vouches_for() {
+        let mut state = ShardState::new(ShardId(1));
+        for partition in 0..3 {
+            replay(&mut state, partition, 0);
+        }
+        damage(&mut state, None, 0);
+        replay(&mut state, 0, 1);
+        replay(&mut state, 1, 2);
+        assert!(
+            state.takes_appends(&key(0)),
+            "a later entry follows without a gap"
+        );
+        assert!(!state.takes_appends(&key(1)), "offset 1 is missing");
+        assert_eq!(state.partitions[&key(1)].committed, Offset(1));
+        assert!(
+            !state.takes_appends(&key(2)),
+            "nothing tells whether it lost its newest records"
+        );
+        assert!(
+            !state.takes_appends(&key(9)),
+            "nor whether this one ever had any"
+        );
+    }
+
+    /// Goal: a dropped topic gives all its room back, once.
+    #[test]
+    fn a_dropped_topic_releases_its_extents() {
+        let mut state = ShardState::new(ShardId(1));
+        for base in 0..5 {
+            replay(&mut state, 0, base);
+        }
+        let body = encode_topic_dropped(TopicId([1; 16]));
+        let dropped = EntryView::State {
+            kind: EntryKind::TopicDropped,
+            body: &body,
+        };
+        state.apply(LOCATION, dropped);
+        assert_eq!(state.released.len(), 5);
+        assert!(state.partitions.is_empty());
+        state.apply(LOCATION, dropped);
+        assert_eq!(state.released.len(), 5);
+    }
+}
