@@ -122,8 +122,8 @@ fn stop(conductor: Conductor) -> Result<(), StartError> {
     let _ = conductor.await_all(DRAIN_TIMEOUT);
     conductor.tell_all(|| Command::Close);
     match conductor.await_all(CLOSE_TIMEOUT) {
-        // A disk that is busy with something else for seconds: everything acknowledged is on it, and
-        // ending here is as safe as a kill. Being asked to stop and stopping is not a failure.
+        // A disk that is busy with something else for seconds: everything acknowledged is on it,
+        // and ending here is as safe as a kill. Being asked to stop and stopping is not a failure.
         Err(StartError::Silent) => {
             tracing::warn!(
                 "the journals could not be sealed in time; the next start reads the tail"

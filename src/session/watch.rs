@@ -1,5 +1,5 @@
-//! What is noted of one connection, so that the core's tick can end it from outside: a timer for each
-//! wait of each connection would cost more than most requests.
+//! What is noted of one connection, so that the core's tick can end it from outside: a timer for
+//! each wait of each connection would cost more than most requests.
 
 use super::replies::Replies;
 use crate::env::net::ConnControl;
