@@ -1,8 +1,9 @@
 //! The life of topics over the wire.
 //!
-//! Goal: a deleted topic is gone on every core, before and after a restart, and a new one of the same
-//! name starts empty at offset 0; a topic that grows keeps its records; producer ids are never given
-//! twice, also across a kill. Method: the real binary on two cores, every request on each endpoint.
+//! Goal: a deleted topic is gone on every core, before and after a restart, and a new one of the
+//! same name starts empty at offset 0; a topic that grows keeps its records; producer ids are never
+//! given twice, also across a kill. Method: the real binary on two cores, every request on each
+//! endpoint.
 
 mod support;
 
