@@ -66,6 +66,27 @@ impl Conductor {
         }
     }
 
+    /// Waits until every core has opened its shards. A stop meanwhile ends the process on the spot:
+    /// nothing was promised to anybody yet, and recovery may take longer than a stop may.
+    fn await_opened(
+        &self,
+        stopped: &flume::Receiver<StopSignal>,
+    ) -> Result<Vec<CoreReport>, StartError> {
+        let mut reports = Vec::with_capacity(self.commands.len());
+        while reports.len() < self.commands.len() {
+            if !stopped.is_empty() {
+                process::exit_now(ExitCode::Stopped, "stopped before recovery had ended");
+            }
+            match self.reports.recv_timeout(OPEN_POLL) {
+                Ok(CoreReport::Failed(error)) => return Err(error),
+                Ok(report) => reports.push(report),
+                Err(flume::RecvTimeoutError::Timeout) => {}
+                Err(flume::RecvTimeoutError::Disconnected) => return Err(StartError::Silent),
+            }
+        }
+        Ok(reports)
+    }
+
     /// Waits until every core has reported once.
     fn await_all(&self, timeout: Duration) -> Result<Vec<CoreReport>, StartError> {
         let deadline_ns = process::monotonic_ns() + timeout.as_nanos() as u64;
@@ -82,8 +103,8 @@ impl Conductor {
     }
 }
 
-/// How long recovery may take before a start is given up: a large journal is minutes, not hours.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(3_600);
+/// How often a start that recovers looks whether it is to stop.
+const OPEN_POLL: Duration = Duration::from_millis(100);
 /// How long cores may take to wire themselves together.
 const WIRE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -93,7 +114,7 @@ fn run(
     stopped: &flume::Receiver<StopSignal>,
 ) -> Result<(), StartError> {
     let conductor = start_cores(&loaded, &prepared)?;
-    let opened = conductor.await_all(OPEN_TIMEOUT)?;
+    let opened = conductor.await_opened(stopped)?;
     banner::report_recovery(&opened);
     for step in [Command::Wire, Command::Publish, Command::Listen] {
         conductor.tell_all(|| step);
