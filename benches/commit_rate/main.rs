@@ -9,9 +9,9 @@
 //! and on all cores; 64 partitions are within 10 % of one.
 //!
 //! `COMMIT_RATE_ROUNDS` (5), `COMMIT_RATE_MS` (1200, per measurement), `COMMIT_RATE_DIR` (a
-//! folder on the file system to measure), `COMMIT_RATE_SERVE` (further arguments of `serve`, such as
-//! `--commit-depth 1`), `COMMIT_RATE_CHECK=1` (exit code 1 if a goal is missed). The last line is
-//! JSON. Without cargo's `--bench` it makes one short round, as a test of itself.
+//! folder on the file system to measure), `COMMIT_RATE_SERVE` (further arguments of `serve`, such
+//! as `--commit-depth 1`), `COMMIT_RATE_CHECK=1` (exit code 1 if a goal is missed). The last line
+//! is JSON. Without cargo's `--bench` it makes one short round, as a test of itself.
 
 mod floor;
 mod load;
