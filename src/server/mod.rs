@@ -33,6 +33,7 @@ pub fn serve(loaded: Loaded) -> ExitCode {
     let _log = logging::start(&loaded.config);
     let _ = process::uptime_ms();
     process::ignore_sigpipe();
+    process::refuse_huge_pages();
     let (stop, stopped) = flume::bounded::<StopSignal>(1);
     let watching = process::watch_stop_signals(move |signal| {
         let _ = stop.try_send(signal);

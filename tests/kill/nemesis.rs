@@ -12,9 +12,10 @@ use crate::support::client::{Connection, code};
 
 /// A start under load on a busy machine. The promise (1 s + 1 s per unsealed GiB) is printed
 /// against; this only catches a recovery that is out of all proportion.
-const READY_MAX: Duration = Duration::from_secs(15);
-/// The contract of SIGTERM.
-const STOP_MAX: Duration = Duration::from_secs(5);
+const READY_MAX: Duration = Duration::from_secs(60);
+/// The contract of SIGTERM (5 s) is `tests/restart.rs`'s affair; here a disk that stands still for
+/// seconds, because something else on the host writes, must not end a campaign.
+const STOP_MAX: Duration = Duration::from_secs(60);
 
 /// The nemesis and its count.
 pub struct Nemesis {

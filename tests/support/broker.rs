@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest a start may take before the test gives up on it.
-pub const START_MAX: Duration = Duration::from_secs(30);
+pub const START_MAX: Duration = Duration::from_secs(120);
 
 /// A folder for one test, on the file system of the build: a temporary one may have no `O_DIRECT`.
 /// It goes when the test does, unless it is kept.

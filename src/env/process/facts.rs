@@ -104,6 +104,14 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// Keeps the kernel from backing this process' memory with huge pages. Clearing 2 MiB at the first
+/// touch stops a core for longer than a flush takes. Measured with 512 producers on one core: p99
+/// 11–17 ms with huge pages, 7.4 ms without, at the same rate (benches/commit_rate).
+pub fn refuse_huge_pages() {
+    // SAFETY: a flag of this process; an old kernel refuses it, and nothing changes.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+}
+
 /// CPU time that the calling thread has used, in nanoseconds.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
