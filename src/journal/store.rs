@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 const MAGIC: [u8; 8] = *b"PENSTORE";
 const VERSION: u16 = 1;
 const MARK_BYTES: usize = 52;
+const NAMES: [&str; 2] = ["store.0", "store.1"];
+
 /// The two marks of the store in `dir`, whether or not they are there.
 #[must_use]
 pub fn marks(dir: &Path) -> [PathBuf; 2] {
     NAMES.map(|name| dir.join(name))
 }
-
-const NAMES: [&str; 2] = ["store.0", "store.1"];
 
 /// What a store's mark says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

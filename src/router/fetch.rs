@@ -30,17 +30,6 @@ pub struct FetchPart {
     pub bytes_max: usize,
 }
 
-/// The limits of a whole fetch.
-#[derive(Clone, Copy, Debug)]
-pub struct FetchLimits {
-    /// At most so many bytes in all (but one batch at least).
-    pub bytes_max: usize,
-    /// Wait for at least so many bytes …
-    pub bytes_min: usize,
-    /// … but no longer than this.
-    pub wait: Duration,
-}
-
 /// What a fetch would hold, about.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Foreseen {
@@ -125,12 +114,12 @@ fn len_bytes(answer: &FetchedHere) -> usize {
 }
 
 impl Router {
-    /// Waits until `parts` have `limits.bytes_min` bytes to read, or something to report, but at
-    /// most `limits.wait`. Nothing is held meanwhile. (With parts on other cores any byte will do.)
-    pub async fn wait_for(&self, parts: &[FetchPart], limits: &FetchLimits) {
+    /// Waits until `parts` have `bytes_min` bytes to read, or something to report, but at
+    /// most `wait`. Nothing is held meanwhile. (With parts on other cores any byte will do.)
+    pub async fn wait_for(&self, parts: &[FetchPart], bytes_min: usize, wait: Duration) {
         let clock = self.env.clock();
-        let wait = limits.wait.min(FETCH_WAIT_MAX);
-        if wait.is_zero() || limits.bytes_min == 0 {
+        let wait = wait.min(FETCH_WAIT_MAX);
+        if wait.is_zero() || bytes_min == 0 {
             return;
         }
         let (here, elsewhere) = self.split(parts);
@@ -138,7 +127,7 @@ impl Router {
             return self.wait_everywhere(parts, &elsewhere, wait).await;
         }
         let deadline_ns = aligned_deadline_ns(clock.now_ns(), duration_ns(wait));
-        while let Some(parked) = self.park_if_short(&here, limits.bytes_min) {
+        while let Some(parked) = self.park_if_short(&here, bytes_min) {
             let left = Duration::from_nanos(deadline_ns.saturating_sub(clock.now_ns()));
             let fetch = &self.metrics.fetch;
             fetch.parks.inc();
@@ -180,10 +169,12 @@ impl Router {
         foreseen
     }
 
-    /// Reads what `parts` have now, within the limits. The answers are in the order of the parts.
-    pub async fn fetch(&self, parts: &[FetchPart], limits: &FetchLimits) -> Vec<FetchedHere> {
+    /// Reads what `parts` have now, at most `bytes_max` bytes in all (but one batch at least). The
+    /// answers are in the order of the parts.
+    pub async fn fetch(&self, parts: &[FetchPart], bytes_max: usize) -> Vec<FetchedHere> {
         let (here, elsewhere) = self.split(parts);
-        self.fetch_everywhere(parts, here, &elsewhere, limits).await
+        self.fetch_everywhere(parts, here, &elsewhere, bytes_max)
+            .await
     }
 
     fn split(&self, parts: &[FetchPart]) -> (Placed, Elsewhere) {
@@ -236,24 +227,20 @@ impl Router {
         parts: &[FetchPart],
         here: Placed,
         elsewhere: &Elsewhere,
-        limits: &FetchLimits,
+        bytes_max: usize,
     ) -> Vec<FetchedHere> {
         let mut waiting = Vec::new();
         for (core, parts) in elsewhere {
-            self.metrics.forward.sent.add(parts.len() as u64);
-            let (reply, answers) = flume::bounded(1);
-            let request = LaneRequest::Fetch {
+            let request = |reply| LaneRequest::Fetch {
                 parts: parts.clone(),
-                limits: *limits,
+                bytes_max,
                 reply,
             };
-            if self.send(*core, request).await {
-                waiting.push(answers);
-            }
+            waiting.extend(self.forward(*core, parts.len(), request).await);
         }
         let mut answers: Vec<FetchedHere> =
             parts.iter().map(|_| Err(FetchError::Overloaded)).collect();
-        for (at, answer) in self.fetch_here(&here, limits).await {
+        for (at, answer) in self.fetch_here(&here, bytes_max).await {
             answers[at] = answer;
         }
         for receiver in waiting {
@@ -267,7 +254,7 @@ impl Router {
             }
         }
         if !elsewhere.is_empty() {
-            keep_within(&mut answers, limits.bytes_max);
+            keep_within(&mut answers, bytes_max);
         }
         answers
     }
@@ -276,15 +263,12 @@ impl Router {
     pub(super) async fn fetch_here(
         &self,
         parts: &[(usize, FetchPart)],
-        limits: &FetchLimits,
+        bytes_max: usize,
     ) -> Answers<FetchedHere> {
         let mut answers = Vec::with_capacity(parts.len());
         let mut taken_bytes = 0;
         for (at, part) in parts {
-            let room = limits
-                .bytes_max
-                .saturating_sub(taken_bytes)
-                .min(part.bytes_max);
+            let room = bytes_max.saturating_sub(taken_bytes).min(part.bytes_max);
             let answer = match self.locate(&part.key) {
                 Ok(shard) if self.knows(&part.key) => {
                     self.read_one(shard, part, room, taken_bytes == 0).await

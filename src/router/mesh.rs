@@ -3,7 +3,7 @@
 //! client with a retriable error; nothing is dropped in silence.
 
 use super::Router;
-use super::fetch::{FetchLimits, FetchPart, Fetched, IntoOwned};
+use super::fetch::{FetchPart, Fetched, IntoOwned};
 use super::offsets::{OffsetAnswer, OffsetPart};
 use super::produce::ProducePart;
 use crate::base::ids::{CoreId, StageSequence};
@@ -30,8 +30,8 @@ pub enum LaneRequest {
     Fetch {
         /// Where to read, each with its place in the request.
         parts: Vec<(usize, FetchPart)>,
-        /// How much.
-        limits: FetchLimits,
+        /// At most so many bytes in all (but one batch at least).
+        bytes_max: usize,
         /// The records, copied: a block buffer never leaves its core.
         reply: flume::Sender<Answers<Fetched>>,
     },
@@ -82,6 +82,19 @@ impl Router {
         )
     }
 
+    /// Sends `count` parts to their core and returns where its answers will come; `None` if they
+    /// could not be sent.
+    pub(super) async fn forward<T>(
+        &self,
+        core: CoreId,
+        count: usize,
+        request: impl FnOnce(flume::Sender<Answers<T>>) -> LaneRequest,
+    ) -> Option<flume::Receiver<Answers<T>>> {
+        self.metrics.forward.sent.add(count as u64);
+        let (reply, answers) = flume::bounded(1);
+        self.send(core, request(reply)).await.then_some(answers)
+    }
+
     /// Serves the requests of other cores until their lanes close. Run as a task of its own.
     pub async fn serve_lane(self, requests: flume::Receiver<LaneRequest>) {
         while let Ok(request) = requests.recv_async().await {
@@ -89,13 +102,13 @@ impl Router {
                 LaneRequest::Produce { parts, reply } => self.serve_produce(parts, reply).await,
                 LaneRequest::Fetch {
                     parts,
-                    limits,
+                    bytes_max,
                     reply,
                 } => {
                     self.metrics.forward.received.add(parts.len() as u64);
                     let router = self.clone();
                     self.env.spawn("forwarded fetch", async move {
-                        let answers = router.fetch_here(&parts, &limits).await;
+                        let answers = router.fetch_here(&parts, bytes_max).await;
                         let owned = answers
                             .into_iter()
                             .map(|(at, part)| (at, part.into_owned()));

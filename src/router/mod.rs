@@ -11,7 +11,7 @@ pub mod mesh;
 pub mod offsets;
 pub mod produce;
 
-pub use fetch::{Chunk, FetchLimits, FetchPart, Fetched, FetchedRecords};
+pub use fetch::{Chunk, FetchPart, Fetched, FetchedRecords};
 pub use layout::Layout;
 pub use produce::{ProducePart, Staged};
 

@@ -57,11 +57,9 @@ impl Router {
         }
         let mut waiting = Vec::new();
         for (core, parts) in elsewhere {
-            self.metrics.forward.sent.add(parts.len() as u64);
-            let (reply, receiver) = flume::bounded(1);
-            if self.send(core, LaneRequest::Offsets { parts, reply }).await {
-                waiting.push(receiver);
-            }
+            let count = parts.len();
+            let request = |reply| LaneRequest::Offsets { parts, reply };
+            waiting.extend(self.forward(core, count, request).await);
         }
         for (at, answer) in self.offsets_here(here).await {
             answers[at] = answer;

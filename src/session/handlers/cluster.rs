@@ -5,12 +5,12 @@ use super::metadata::CLUSTER_OPERATIONS_ALL;
 use crate::session::Session;
 use crate::session::replies::Reply;
 use crate::wire::messages::{
-    ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Coordinator, DescribeClusterBroker,
-    DescribeClusterRequest, DescribeClusterResponse, FindCoordinatorRequest,
-    FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse,
+    ApiVersionsRequest, Coordinator, DescribeClusterBroker, DescribeClusterRequest,
+    DescribeClusterResponse, FindCoordinatorRequest, FindCoordinatorResponse,
+    InitProducerIdRequest, InitProducerIdResponse,
 };
 use crate::wire::schema::Text;
-use crate::wire::{ErrorCode, RequestHeader, versions};
+use crate::wire::{ErrorCode, RequestHeader, refusal};
 
 /// Kafka's number for "a group's coordinator".
 const KEY_GROUP: i8 = 0;
@@ -24,30 +24,22 @@ impl Session {
         request: &ApiVersionsRequest,
     ) -> Reply {
         let layout = &self.router.layout;
-        let api_keys = versions::SERVED.iter().map(|range| ApiVersion {
-            api_key: range.key,
-            min_version: range.min,
-            max_version: range.max,
-        });
-        let mut response = ApiVersionsResponse {
-            api_keys: api_keys.collect(),
-            ..Default::default()
-        };
         let other_cluster = request
             .cluster_id
             .as_ref()
             .is_some_and(|id| **id != *layout.cluster_id);
         let own_id = layout.broker_id(self.settings.endpoint);
         let other_node = request.node_id >= 0 && request.node_id != own_id;
-        if other_cluster || other_node {
+        let code = if other_cluster || other_node {
             // KIP-1242: the client reached another broker than it meant to.
-            self.count_error(ErrorCode::RebootstrapRequired);
-            response.error_code = ErrorCode::RebootstrapRequired.code();
+            ErrorCode::RebootstrapRequired
         } else if header.api_version >= 3 && !names_are_legal(request) {
-            self.count_error(ErrorCode::InvalidRequest);
-            response.error_code = ErrorCode::InvalidRequest.code();
-        }
-        self.now(header, response)
+            ErrorCode::InvalidRequest
+        } else {
+            ErrorCode::None
+        };
+        self.count_error(code);
+        self.now(header, refusal::served_ranges(code))
     }
 
     pub(in crate::session) fn find_coordinator(

@@ -4,7 +4,7 @@ use super::partition_of;
 use crate::base::ids::{Offset, TopicId};
 use crate::limits::{FETCH_BYTES_MAX, FETCH_SMALL_BYTES_MAX, FETCH_WAIT_MAX};
 use crate::router::fetch::FetchedHere;
-use crate::router::{Chunk, FetchLimits, FetchPart};
+use crate::router::{Chunk, FetchPart};
 use crate::session::Session;
 use crate::session::errors::fetch_error;
 use crate::session::replies::{Answer, Reply};
@@ -49,17 +49,12 @@ impl Session {
         let wanted = usize::try_from(request.max_bytes)
             .unwrap_or(0)
             .min(FETCH_BYTES_MAX);
-        let mut limits = FetchLimits {
-            bytes_max: wanted,
-            bytes_min: usize::try_from(request.min_bytes).unwrap_or(0),
-            wait: wait_of(request),
-        };
+        let bytes_min = usize::try_from(request.min_bytes).unwrap_or(0);
+        let wait = wait_of(request);
         // A partition that is refused, like one with an error, is answered without waiting.
-        if parts.iter().any(|part| matches!(part, Part::Refused(_))) {
-            limits.wait = Duration::ZERO;
-        }
-        if !limits.wait.is_zero() {
-            self.unless_stopping(self.router.wait_for(&reads, &limits))
+        let refused = parts.iter().any(|part| matches!(part, Part::Refused(_)));
+        if !refused && !wait.is_zero() {
+            self.unless_stopping(self.router.wait_for(&reads, bytes_min, wait))
                 .await;
         }
         let foreseen = self.router.foresee(&reads);
@@ -70,9 +65,8 @@ impl Session {
             let least = foreseen.first_bytes.max(FETCH_SMALL_BYTES_MAX);
             self.large_fetches.take_share(held, least).await
         };
-        limits.bytes_max = wanted.min(units.bytes());
-        limits.wait = Duration::ZERO;
-        let found = self.router.fetch(&reads, &limits).await;
+        let bytes_max = wanted.min(units.bytes());
+        let found = self.router.fetch(&reads, bytes_max).await;
         let reply = self.fetch_reply(request, parts, found);
         units.resize(reply.records_bytes().max(1));
         let frame = self.encode_fetch(header, &reply);

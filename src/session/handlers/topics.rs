@@ -39,7 +39,7 @@ impl Session {
             for topic in &request.topics {
                 let name = topic.name.clone();
                 let result = if repeated.contains(&*name) {
-                    failed(
+                    session.failed(
                         name,
                         ErrorCode::InvalidRequest,
                         "the topic is named twice".to_owned(),
@@ -47,10 +47,9 @@ impl Session {
                 } else {
                     match session.create_topic(&topic, request.validate_only).await {
                         Ok(created) => created_result(&created),
-                        Err(error) => failed(name, topic_error(&error), error.to_string()),
+                        Err(error) => session.failed(name, topic_error(&error), error.to_string()),
                     }
                 };
-                session.count_error_number(result.error_code);
                 results.push(result);
             }
             CreateTopicsResponse {
@@ -216,9 +215,13 @@ impl Session {
             .await
     }
 
-    fn count_error_number(&self, number: i16) {
-        if number != 0 {
-            self.router.metrics.requests.errors.inc(number);
+    fn failed(&self, name: Text, code: ErrorCode, text: String) -> CreatableTopicResult {
+        self.count_error(code);
+        CreatableTopicResult {
+            name,
+            error_code: code.code(),
+            error_message: Some(Text::from(text)),
+            ..CreatableTopicResult::default()
         }
     }
 }
@@ -234,15 +237,6 @@ fn find(catalog: &Catalog, wanted: &DeleteTopicState) -> Option<Arc<Topic>> {
 fn repeated(names: impl Iterator<Item = String>) -> HashSet<String> {
     let mut seen = HashSet::new();
     names.filter(|name| !seen.insert(name.clone())).collect()
-}
-
-fn failed(name: Text, code: ErrorCode, text: String) -> CreatableTopicResult {
-    CreatableTopicResult {
-        name,
-        error_code: code.code(),
-        error_message: Some(Text::from(text)),
-        ..CreatableTopicResult::default()
-    }
 }
 
 fn created_result(topic: &Topic) -> CreatableTopicResult {
