@@ -12,6 +12,7 @@ pub mod config;
 pub mod env;
 pub mod journal;
 pub mod limits;
+pub mod load;
 pub mod metrics;
 pub mod router;
 pub mod server;

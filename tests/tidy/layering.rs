@@ -8,7 +8,7 @@ use crate::source::{self, Source};
 use crate::{Violation, expect_none};
 
 /// A room and the rooms it may name. `lib`, `main` and `server` may name everything.
-const MAY_IMPORT: [(&str, &[&str]); 12] = [
+const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("limits", &["base"]),
     ("config", &["base", "limits"]),
@@ -29,9 +29,13 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
         ],
     ),
     (
+        "load",
+        &["base", "limits", "env", "wire", "check", "metrics"],
+    ),
+    (
         "admin",
         &[
-            "base", "limits", "config", "env", "wire", "journal", "check", "metrics",
+            "base", "limits", "config", "env", "wire", "journal", "check", "metrics", "load",
         ],
     ),
 ];
