@@ -102,6 +102,15 @@ limits! {
 
     // Executors and the disk door.
 
+    /// Blocks from this size on are worth more than a second flush: no zeros are written ahead of
+    /// them (`journal/commit/ahead.rs` has the measurements).
+    pub const LARGE_BLOCK_BYTES_MIN: u64 = 256 << 10;
+    /// Small blocks in a row from which on zeros are written ahead of them.
+    pub const ZERO_AHEAD_BLOCKS_MIN: u32 = 8;
+    /// Written places ahead of the tail below which more zeros are written, for small blocks.
+    pub const ZERO_AHEAD_BYTES_LOW: u64 = 2 << 20;
+    /// Written places ahead of the tail at which that ends.
+    pub const ZERO_AHEAD_BYTES_MAX: u64 = 16 << 20;
     /// Bytes of zeros written at once while a segment is prepared; foreground work goes in between.
     pub const ZERO_SLICE_BYTES: usize = 256 << 10;
     /// Bytes of memory that glommio insists may be locked, for root too.

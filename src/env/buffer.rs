@@ -1,13 +1,18 @@
 //! Aligned buffers for `O_DIRECT`: one owner while it is filled, then shared and immutable.
 //!
 //! Real ones come from glommio's pool (registered with the ring where the kernel allowed it), which
-//! hands memory out unwiped: they are zeroed here, so that padding on disk never shows old memory.
+//! hands memory out unwiped. Who fills a buffer sets every byte of it, so that padding on disk
+//! never shows old memory; simulated ones come full of a pattern, so that a forgotten byte is
+//! found.
 
 use glommio::io::{DmaBuffer, ReadResult};
 use std::ops::{Deref, Range};
 use std::rc::Rc;
 
-/// An aligned, zeroed buffer with one owner. `!Send`: it belongs to the executor that made it.
+/// What simulated memory holds before it is set.
+const UNWIPED: u8 = 0xa5;
+
+/// An aligned buffer with one owner. `!Send`: it belongs to the executor that made it.
 pub struct Buffer {
     memory: Memory,
 }
@@ -18,19 +23,18 @@ enum Memory {
 }
 
 impl Buffer {
-    /// Takes over a DMA buffer and wipes it.
-    pub(super) fn from_dma(mut dma: DmaBuffer) -> Buffer {
-        dma.as_bytes_mut().fill(0);
+    /// Takes over a DMA buffer, as it is.
+    pub(super) fn from_dma(dma: DmaBuffer) -> Buffer {
         Buffer {
             memory: Memory::Dma(dma),
         }
     }
 
-    /// A zeroed buffer of plain memory (simulation).
+    /// A buffer of plain memory (simulation), full of what nobody wrote.
     #[must_use]
-    pub fn heap(len_bytes: usize) -> Buffer {
+    pub(super) fn heap_unwiped(len_bytes: usize) -> Buffer {
         Buffer {
-            memory: Memory::Heap(vec![0; len_bytes]),
+            memory: Memory::Heap(vec![UNWIPED; len_bytes]),
         }
     }
 

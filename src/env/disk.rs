@@ -71,22 +71,47 @@ impl Disk {
         }
     }
 
-    /// Makes a new file (it must not exist), allocates `len_bytes` (a multiple of 4,096, not zero)
-    /// and writes zeros over all of it, in slices that yield to foreground work, then flushes it.
+    /// Makes a new file (it must not exist) that reads as `len_bytes` zeros, takes its whole space,
+    /// really writes at least the first `written_bytes` of it (both multiples of 4,096, not zero),
+    /// in slices that yield to foreground work, and flushes it. Where the file system cannot take
+    /// space without writing, all of it is written.
+    ///
     /// The *name* is durable only after `sync_dir`. `ENOSPC` comes from here, never from an append;
     /// what was made is removed again then.
-    pub async fn create_zeroed(&self, path: &Path, len_bytes: u64) -> io::Result<()> {
+    pub async fn create_allocated(
+        &self,
+        path: &Path,
+        len_bytes: u64,
+        written_bytes: u64,
+    ) -> io::Result<()> {
         assert!(
-            len_bytes > 0,
-            "an empty file would mislead glommio's IOPOLL probe"
+            written_bytes > 0,
+            "an unwritten file would mislead glommio's IOPOLL probe"
+        );
+        assert!(
+            written_bytes <= len_bytes,
+            "no more is written than there is"
         );
         assert!(
             len_bytes.is_multiple_of(BLOCK_ALIGN as u64),
             "file lengths are aligned"
         );
+        assert!(
+            written_bytes.is_multiple_of(BLOCK_ALIGN as u64),
+            "written lengths are aligned"
+        );
         match &self.inner {
-            DiskInner::Real(disk) => disk.create_zeroed(path, len_bytes).await,
-            DiskInner::Sim(disk) => disk.create_zeroed(path, len_bytes).await,
+            DiskInner::Real(disk) => disk.create_allocated(path, len_bytes, written_bytes).await,
+            DiskInner::Sim(disk) => disk.create_allocated(path, len_bytes, written_bytes).await,
+        }
+    }
+
+    /// Where the first place at or behind `position` lies that is taken and was never written, a
+    /// multiple of 4,096; the file's length, if there is none or the file system does not tell.
+    pub async fn written_until(&self, path: &Path, position: u64) -> io::Result<u64> {
+        match &self.inner {
+            DiskInner::Real(disk) => disk.written_until(path, position).await,
+            DiskInner::Sim(disk) => disk.written_until(path, position).await,
         }
     }
 
@@ -166,13 +191,22 @@ impl File {
     /// A zeroed, aligned buffer to write to this file; `len_bytes` must be a multiple of 4,096.
     #[must_use]
     pub fn buffer(&self, len_bytes: usize) -> Buffer {
+        let mut buffer = self.buffer_unwiped(len_bytes);
+        buffer.as_mut().fill(0);
+        buffer
+    }
+
+    /// As [`File::buffer`], with whatever the memory held before: for a caller who sets every byte,
+    /// so that no old memory reaches the disk.
+    #[must_use]
+    pub fn buffer_unwiped(&self, len_bytes: usize) -> Buffer {
         assert!(
             len_bytes.is_multiple_of(BLOCK_ALIGN),
             "buffer lengths are aligned"
         );
         match &self.inner {
-            FileInner::Real(file) => file.buffer(len_bytes),
-            FileInner::Sim(_) => Buffer::heap(len_bytes),
+            FileInner::Real(file) => file.buffer_unwiped(len_bytes),
+            FileInner::Sim(_) => Buffer::heap_unwiped(len_bytes),
         }
     }
 

@@ -13,6 +13,7 @@
 //! After a quiet time the writer seals the last block; an idle journal then writes nothing and has
 //! no timer. Lives on the core of its shard.
 
+pub(super) mod ahead;
 mod core;
 mod tickets;
 
@@ -103,7 +104,11 @@ fn next_event(
         return Poll::Pending;
     }
     let sealed = planner.tail().sealed;
+    let place = planner.place_of(SMALL_BLOCK_BYTES);
     drop(planner);
+    if !sealed && core.ahead.borrow().is_in_the_way(&place) {
+        return Poll::Pending;
+    }
     match (core.closing.get(), sealed) {
         (true, true) => Poll::Ready(Event::End),
         (true, false) => Poll::Ready(Event::Seal),
@@ -159,11 +164,18 @@ fn submit_block(core: &Rc<Core>, draft: Draft, writes: &mut FuturesUnordered<Wri
         "nothing is written after a failure"
     );
     assert!(!core.writer_ended.get(), "only the writer writes");
-    let file = active_file(core);
-    let mut buffer = file.buffer(draft.block_len());
-    assert_eq!(buffer.len(), draft.block_len());
     let mut planner = core.planner.borrow_mut();
+    let place = planner.place_of(draft.block_len());
+    if core.ahead.borrow().is_in_the_way(&place) {
+        core.blocked.set(true);
+        return;
+    }
+    let wants_zeros = core.ahead.borrow_mut().place(&place);
+    let file = active_file(core);
+    let mut buffer = file.buffer_unwiped(draft.block_len());
+    assert_eq!(buffer.len(), draft.block_len());
     let offset = planner.pack(draft, buffer.as_mut());
+    assert_eq!(offset, place.start, "a block lies where it was placed");
     let buffer = buffer.freeze();
     let header = planner.keep(buffer.clone());
     let stage_packed = planner.stage_packed();
@@ -180,16 +192,27 @@ fn submit_block(core: &Rc<Core>, draft: Draft, writes: &mut FuturesUnordered<Wri
     if has_room {
         core.wake_room();
     }
+    if wants_zeros {
+        ahead::write_zeros(core);
+    }
     push_write(core, file, buffer, offset, header.sequence, writes);
 }
 
 /// Begins the next segment with its mark; the block that did not fit follows by itself.
 fn roll(core: &Rc<Core>, writes: &mut FuturesUnordered<Write>) {
-    let Some((number, fresh)) = core.segments.borrow_mut().roll() else {
+    let mut segments = core.segments.borrow_mut();
+    let Some(active) = segments.roll() else {
+        drop(segments);
         core.blocked.set(true);
         segment::keep_house(core);
         return;
     };
+    let (number, fresh) = (active.number, active.fresh);
+    core.ahead.borrow_mut().roll(number, active.written);
+    drop(segments);
+    core.ahead
+        .borrow_mut()
+        .place(&(0..SMALL_BLOCK_BYTES as u64));
     let file = active_file(core);
     let mut buffer = file.buffer(SMALL_BLOCK_BYTES);
     let incarnation = core.env.random_u64();
@@ -230,6 +253,8 @@ fn seal(core: &Rc<Core>, writes: &mut FuturesUnordered<Write>) {
             let file = active_file(core);
             let mut buffer = file.buffer(SMALL_BLOCK_BYTES);
             let mut planner = core.planner.borrow_mut();
+            let place = planner.place_of(SMALL_BLOCK_BYTES);
+            core.ahead.borrow_mut().place(&place);
             let offset = planner.pack_seal(&format::encode_seal(reason, None), buffer.as_mut());
             let buffer = buffer.freeze();
             let header = planner.keep(buffer.clone());

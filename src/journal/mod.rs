@@ -80,6 +80,8 @@ pub struct JournalConfig {
     pub block_bytes_max: usize,
     /// Hard limit of a block.
     pub block_bytes_hard_max: usize,
+    /// Length from which on a block needs no zeros under it.
+    pub large_block_bytes_min: u64,
     /// Blocks beyond the durable prefix at any time.
     pub commit_depth: usize,
     /// How a block is made durable.
@@ -107,6 +109,7 @@ impl JournalConfig {
             segment_bytes: limits::SEGMENT_BYTES_DEFAULT,
             block_bytes_max: limits::BLOCK_BYTES_MAX,
             block_bytes_hard_max: limits::BLOCK_BYTES_HARD_MAX,
+            large_block_bytes_min: limits::LARGE_BLOCK_BYTES_MIN,
             commit_depth: limits::COMMIT_DEPTH,
             commit_mode: CommitMode::Dsync,
             idle_seal: Duration::from_millis(limits::IDLE_SEAL_MS),

@@ -19,6 +19,7 @@ use crate::base::ids::{BlockSequence, Offset, Position, ShardId, Term, TopicPart
 use crate::env::SharedBuffer;
 use crate::limits::{BLOCK_ALIGN, BLOCK_ENTRIES_MAX};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Bytes of a block with one small entry: a segment's mark, or a seal.
 pub(super) const SMALL_BLOCK_BYTES: usize = BLOCK_ALIGN;
@@ -163,6 +164,11 @@ impl Planner {
         self.tail
     }
 
+    /// Where in its segment a block of this length goes, if it is the next.
+    pub(super) fn place_of(&self, block_bytes: usize) -> Range<u64> {
+        self.tail.offset..self.tail.offset + block_bytes as u64
+    }
+
     pub(super) fn staged_bytes(&self) -> usize {
         self.staged_bytes
     }
@@ -284,8 +290,8 @@ impl Planner {
         }
     }
 
-    /// Packs what [`Planner::plan`] laid out. `bytes` is zeroed and of the draft's length; it must
-    /// be written at the returned place. Returns the offset in the segment.
+    /// Packs what [`Planner::plan`] laid out. `bytes` is of the draft's length, whatever it holds:
+    /// every byte is set. It must be written at the returned place, an offset in the segment.
     pub(super) fn pack(&mut self, draft: Draft, bytes: &mut [u8]) -> u64 {
         assert_eq!(bytes.len(), draft.block_len(), "the buffer is the block");
         assert_eq!(
@@ -293,6 +299,8 @@ impl Planner {
             draft.items,
             "a plan is packed before the next is made"
         );
+        bytes[..draft.header_len].fill(0);
+        bytes[draft.header_len + draft.payload_len..].fill(0);
         let mut at = draft.header_len;
         for &index in &self.order {
             let body = self.staged[index as usize].body();

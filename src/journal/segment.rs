@@ -1,18 +1,20 @@
 //! Segment files: their names, which one is written, the next one made ready ahead, and the house
 //! task that prepares and recycles them in the background.
 //!
-//! * A segment has a fixed length, and every byte of it has been written once, so an append never
-//!   meets `ENOSPC`, never changes metadata and costs one flush.
+//! * A segment has a fixed length, and its space is taken when it is made, so an append never meets
+//!   `ENOSPC`. Where small blocks will lie, every byte has been written once, so that an append
+//!   changes no metadata and costs one flush (`commit/ahead`).
 //! * A file gets its journal name, and that name is durable, before the first block is written to
 //!   it.
 //! * A dead segment becomes a spare by a rename; a spare is only stale bytes, which the incarnation
 //!   and position of every block tell from live ones.
 
 use super::commit::Core;
+use super::commit::ahead::Ahead;
 use super::{CommitMode, JournalConfig};
 use crate::env::sim::Bug;
 use crate::env::{File, OpenMode};
-use crate::limits::{SPACE_RETRY_MS, SPARE_SEGMENTS_MAX};
+use crate::limits::{BLOCK_ALIGN, SPACE_RETRY_MS, SPARE_SEGMENTS_MAX};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -103,6 +105,8 @@ pub(super) struct OpenSegment {
     pub file: File,
     /// Whether it was all zeros when it got its name.
     pub fresh: bool,
+    /// Its first place that was never written, when it was opened.
+    pub written: u64,
 }
 
 /// The files of one journal.
@@ -129,6 +133,11 @@ impl Segments {
         }
     }
 
+    /// What is known of the active segment's places.
+    pub(super) fn ahead(&self, config: &JournalConfig) -> Ahead {
+        Ahead::new(config, self.active.number, self.active.written)
+    }
+
     pub(super) fn active_file(&self) -> File {
         self.active.file.clone()
     }
@@ -142,8 +151,8 @@ impl Segments {
         self.next.is_some()
     }
 
-    /// Makes the next segment the active one; its number, and whether it is fresh.
-    pub(super) fn roll(&mut self) -> Option<(u64, bool)> {
+    /// Makes the next segment the active one.
+    pub(super) fn roll(&mut self) -> Option<&OpenSegment> {
         let next = self.next.take()?;
         assert_eq!(
             next.number,
@@ -151,7 +160,7 @@ impl Segments {
             "segments are contiguous"
         );
         self.active = next;
-        Some((self.active.number, self.active.fresh))
+        Some(&self.active)
     }
 }
 
@@ -244,7 +253,7 @@ async fn retire(core: &Rc<Core>, segment: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the next segment ready: from a spare, or zero-written.
+/// Makes the next segment ready: from a spare, or a new one.
 async fn prepare(core: &Rc<Core>, number: u64) -> io::Result<()> {
     let spare = core.segments.borrow_mut().spares.pop();
     let fresh = spare.is_none();
@@ -263,12 +272,14 @@ async fn prepare(core: &Rc<Core>, number: u64) -> io::Result<()> {
         disk.sync_dir(dir).await?;
     }
     let file = disk.open(&path, write_mode(&core.config)).await?;
+    let written = disk.written_until(&path, 0).await?;
     let mut segments = core.segments.borrow_mut();
     assert!(segments.next.is_none() && segments.active.number + 1 == number);
     segments.next = Some(OpenSegment {
         number,
         file,
         fresh,
+        written,
     });
     drop(segments);
     core.unblock_writer();
@@ -278,13 +289,19 @@ async fn prepare(core: &Rc<Core>, number: u64) -> io::Result<()> {
 async fn make(core: &Rc<Core>, number: u64) -> io::Result<PathBuf> {
     let path = unfinished_path(&core.config.dir, number);
     let disk = core.env.disk();
-    let made = disk.create_zeroed(&path, core.config.segment_bytes).await;
+    let len_bytes = core.config.segment_bytes;
+    let written_bytes = match core.ahead.borrow().prepares_zeros() {
+        true => len_bytes,
+        false => BLOCK_ALIGN as u64,
+    };
+    let made = disk.create_allocated(&path, len_bytes, written_bytes).await;
     if let Err(error) = made {
         // A half-made file only holds space; what matters is the first error.
         let _ = disk.remove(&path).await;
         return Err(error);
     }
     core.counters.segments_made.inc();
+    core.counters.zeroed.add(written_bytes);
     Ok(path)
 }
 

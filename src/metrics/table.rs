@@ -162,7 +162,8 @@ metrics! {
         Counter entries [Count] "Entries written.";
         Counter seals [Count] "Blocks written only to vouch for their predecessor.";
         Counter flushes [Count] "fdatasync calls.";
-        Counter segments_made [Count] "Segment files zero-written.";
+        Counter segments_made [Count] "Segment files made.";
+        Counter zeroed [Bytes] "Bytes of zeros written so that small blocks cost one flush.";
         Counter segments_recycled [Count] "Segment files used again.";
         Counter checkpoints [Count] "Checkpoints written.";
         Counter read [Bytes] "Bytes read from segment files.";

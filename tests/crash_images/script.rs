@@ -48,6 +48,8 @@ pub struct Script {
     pub depth: usize,
     pub segment_bytes: u64,
     pub block_bytes_max: usize,
+    /// Low enough, blocks are large: segments are made without zeros, and zeros are written ahead.
+    pub large_block_bytes_min: u64,
     pub faults: FaultPlan,
 }
 
@@ -64,6 +66,7 @@ impl Script {
             depth: 4,
             segment_bytes: 128 << 10,
             block_bytes_max: 16 << 10,
+            large_block_bytes_min: 12 << 10,
             faults: FaultPlan::none(),
         }
     }
@@ -114,6 +117,7 @@ impl Script {
             CommitMode::Fdatasync
         };
         script.depth = rng.usize(1..=4);
+        script.large_block_bytes_min = if rng.bool() { 8 << 10 } else { 64 << 10 };
         script
     }
 
@@ -150,6 +154,7 @@ impl Script {
             staged_bytes_max: 64 << 10,
             commit_depth: self.depth,
             commit_mode: self.mode,
+            large_block_bytes_min: self.large_block_bytes_min,
             idle_seal: IDLE_SEAL,
             ..JournalConfig::new(PathBuf::from(DIR), ShardId(0))
         }

@@ -44,9 +44,20 @@ impl RealDisk {
         metadata_call("list directory", path, list_files).await
     }
 
-    pub(in crate::env) async fn create_zeroed(self, path: &Path, len_bytes: u64) -> io::Result<()> {
-        metadata_call("allocate", path, move |path| allocate_new(path, len_bytes)).await?;
-        let outcome = self.fill_with_zeros(path, len_bytes).await;
+    pub(in crate::env) async fn create_allocated(
+        self,
+        path: &Path,
+        len_bytes: u64,
+        written_bytes: u64,
+    ) -> io::Result<()> {
+        let allocate = move |path: &Path| allocate_new(path, len_bytes);
+        let space = metadata_call("allocate", path, allocate).await?;
+        let written_bytes = match space {
+            Space::Taken => written_bytes,
+            // Only a byte that was written has its place: an append must not meet a full disk.
+            Space::OnlyPromised => len_bytes,
+        };
+        let outcome = self.fill_with_zeros(path, written_bytes).await;
         if outcome.is_err() {
             // The first error is the one to tell; a left-over file is swept at the next start.
             let _ = self.remove(path).await;
@@ -54,12 +65,18 @@ impl RealDisk {
         outcome
     }
 
+    /// Writes zeros over the first bytes and flushes. The very first block is written already.
     async fn fill_with_zeros(self, path: &Path, len_bytes: u64) -> io::Result<()> {
+        if len_bytes == BLOCK_ALIGN as u64 {
+            return Ok(());
+        }
         let file = self.open(path, OpenMode::Write).await?;
         let slice_bytes = usize::try_from(len_bytes)
             .unwrap_or(usize::MAX)
             .min(ZERO_SLICE_BYTES);
-        let zeros = file.buffer(slice_bytes).freeze();
+        let mut zeros = file.buffer_unwiped(slice_bytes);
+        zeros.as_mut().fill(0);
+        let zeros = zeros.freeze();
         let mut position = 0;
         while position < len_bytes {
             let rest = usize::try_from(len_bytes - position).unwrap_or(usize::MAX);
@@ -70,6 +87,13 @@ impl RealDisk {
             super::yield_now().await;
         }
         file.sync_data().await
+    }
+
+    pub(in crate::env) async fn written_until(self, path: &Path, position: u64) -> io::Result<u64> {
+        metadata_call("ask where the hole is of", path, move |path| {
+            first_hole(path, position)
+        })
+        .await
     }
 
     pub(in crate::env) async fn open(self, path: &Path, mode: OpenMode) -> io::Result<RealFile> {
@@ -153,40 +177,66 @@ pub(in crate::env) fn list_files(path: &Path) -> io::Result<Vec<DirEntry>> {
     Ok(files)
 }
 
+/// What `fallocate` did.
+enum Space {
+    /// The blocks are the file's own, unwritten.
+    Taken,
+    /// The file is as long as asked, and has no blocks yet.
+    OnlyPromised,
+}
+
 /// Makes the file, takes its whole space (so that a full disk is met before a byte is written) and
 /// really writes its first block (see the invariant above).
-fn allocate_new(path: &Path, len_bytes: u64) -> io::Result<()> {
+fn allocate_new(path: &Path, len_bytes: u64) -> io::Result<Space> {
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o640)
         .open(path)?;
-    let filled = fallocate(&file, len_bytes)
-        .and_then(|()| file.write_all(&[0; BLOCK_ALIGN]))
-        .and_then(|()| file.sync_data());
+    let filled = fallocate(&file, len_bytes).and_then(|space| {
+        file.write_all(&[0; BLOCK_ALIGN])?;
+        file.sync_data()?;
+        Ok(space)
+    });
     if filled.is_err() {
-        // As in `create_zeroed`: the first error is the one to tell.
+        // As in `create_allocated`: the first error is the one to tell.
         let _ = fs::remove_file(path);
     }
     filled
 }
 
-fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
+fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<Space> {
     let length =
         libc::off_t::try_from(len_bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
     loop {
         // SAFETY: a plain system call on an open descriptor; no memory is handed over.
         if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
-            return Ok(());
+            return Ok(Space::Taken);
         }
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EINTR) => {}
             // Not every file system can allocate ahead; then the zeros meet a full disk.
-            Some(libc::EOPNOTSUPP) => return file.set_len(len_bytes),
+            Some(libc::EOPNOTSUPP) => return file.set_len(len_bytes).map(|()| Space::OnlyPromised),
             _ => return Err(error),
         }
     }
+}
+
+/// Space that is taken but unwritten counts as a hole on ext4 and XFS; a file system that cannot
+/// tell says that the only hole is behind the end.
+fn first_hole(path: &Path, position: u64) -> io::Result<u64> {
+    let file = fs::File::open(path)?;
+    let len_bytes = file.metadata()?.len();
+    if position >= len_bytes {
+        return Ok(len_bytes);
+    }
+    let start =
+        libc::off_t::try_from(position).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+    // SAFETY: a plain system call on an open descriptor; no memory is handed over.
+    let hole = unsafe { libc::lseek(file.as_raw_fd(), start, libc::SEEK_HOLE) };
+    let hole = u64::try_from(hole).map_err(|_| io::Error::last_os_error())?;
+    Ok(hole.next_multiple_of(BLOCK_ALIGN as u64).min(len_bytes))
 }
 
 fn read_bounded(path: &Path, len_bytes_max: usize) -> io::Result<Vec<u8>> {
@@ -259,7 +309,7 @@ impl OpenFile {
 }
 
 impl RealFile {
-    pub(in crate::env) fn buffer(&self, len_bytes: usize) -> Buffer {
+    pub(in crate::env) fn buffer_unwiped(&self, len_bytes: usize) -> Buffer {
         Buffer::from_dma(self.open.dma.alloc_dma_buffer(len_bytes))
     }
 

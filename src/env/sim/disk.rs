@@ -34,6 +34,8 @@ pub(super) struct DiskState {
     recorded: bool,
     op_next: u64,
     ops: BTreeMap<OpId, Op>,
+    /// How far from its start each file made in this run was written without a gap.
+    written: BTreeMap<InodeId, u64>,
 }
 
 struct Op {
@@ -156,8 +158,14 @@ impl SimDisk {
         Ok(files.into_iter().map(entry).collect())
     }
 
-    /// Makes a new file of zeros and flushes it; its name waits for `sync_dir`.
-    pub async fn create_zeroed(&self, path: &Path, len_bytes: u64) -> io::Result<()> {
+    /// Makes a new file of zeros and flushes it; its name waits for `sync_dir`. Space that is taken
+    /// reads as zeros, so it is the same here whether it is written or not.
+    pub async fn create_allocated(
+        &self,
+        path: &Path,
+        len_bytes: u64,
+        written_bytes: u64,
+    ) -> io::Result<()> {
         let path = absolute(path);
         if len_bytes > self.free_now() {
             return Err(refused("allocate", &path, libc::ENOSPC));
@@ -172,8 +180,20 @@ impl SimDisk {
             self.change(OpKind::Write, &path, Change::Length(inode, len))
                 .await?;
         }
+        let written = (inode, written_bytes);
+        self.core.disk.borrow_mut().written.extend([written]);
         self.sync(OpKind::Sync, &path, SyncTarget::File(inode))
             .await
+    }
+
+    /// As [`Disk::written_until`](crate::env::Disk::written_until). Of a file that was made before
+    /// this run nothing is known, as on a file system that does not tell.
+    pub async fn written_until(&self, path: &Path, position: u64) -> io::Result<u64> {
+        let inode = self.file(&absolute(path))?;
+        let disk = self.core.disk.borrow();
+        let len = disk.media.len(inode);
+        let written = disk.written.get(&inode).copied().unwrap_or(len);
+        Ok(if position <= written { written } else { len })
     }
 
     /// As [`Disk::open`](crate::env::Disk::open).
@@ -475,6 +495,18 @@ impl SimFile {
         if position + bytes.len() as u64 > len {
             // Journal files have a fixed length: a write past it is a mistake worth an error.
             return Err(refused("write", &self.path, libc::EFBIG));
+        }
+        let end = position + bytes.len() as u64;
+        if let Some(written) = self
+            .disk
+            .core
+            .disk
+            .borrow_mut()
+            .written
+            .get_mut(&self.inode)
+            && position <= *written
+        {
+            *written = end.max(*written);
         }
         let write = Change::Write {
             inode: self.inode,

@@ -22,7 +22,7 @@ fn disk_with_file(sectors: u64) -> Media {
         let disk = env.disk();
         disk.create_dir_all(Path::new(DIR)).await.unwrap();
         disk.sync_dir(Path::new("/")).await.unwrap();
-        disk.create_zeroed(Path::new(FILE), sectors * SECTOR)
+        disk.create_allocated(Path::new(FILE), sectors * SECTOR, SECTOR)
             .await
             .unwrap();
         disk.sync_dir(Path::new(DIR)).await.unwrap();
@@ -275,7 +275,9 @@ fn lost_folder_loses_its_files() {
     let run = Sim::new(9).run(async |env: Env| {
         let disk = env.disk();
         disk.create_dir_all(Path::new(DIR)).await.unwrap();
-        disk.create_zeroed(Path::new(FILE), SECTOR).await.unwrap();
+        disk.create_allocated(Path::new(FILE), SECTOR, SECTOR)
+            .await
+            .unwrap();
         disk.sync_dir(Path::new(DIR)).await.unwrap();
     });
     assert_eq!(outcomes(&run, FILE), BTreeSet::from([None, Some(vec![0])]));
@@ -286,7 +288,7 @@ fn lost_folder_loses_its_files() {
 fn length_is_volatile_until_flushed() {
     let run = Sim::new(10).disk(disk_with_file(1)).run(async |env: Env| {
         let disk = env.disk();
-        disk.create_zeroed(Path::new("/data/new"), 9 * SECTOR)
+        disk.create_allocated(Path::new("/data/new"), 9 * SECTOR, SECTOR)
             .await
             .unwrap();
         disk.sync_dir(Path::new(DIR)).await.unwrap();
@@ -417,10 +419,15 @@ fn full_disk() {
     small.run(async |env: Env| {
         let disk = env.disk();
         let new = Path::new("/data/new");
-        let error = disk.create_zeroed(new, 2 * SECTOR).await.unwrap_err();
+        let error = disk
+            .create_allocated(new, 2 * SECTOR, SECTOR)
+            .await
+            .unwrap_err();
         assert_eq!(crate::env::raw_os_error(&error), Some(libc::ENOSPC));
         disk.remove(Path::new(FILE)).await.unwrap();
-        disk.create_zeroed(new, 2 * SECTOR).await.unwrap();
+        disk.create_allocated(new, 2 * SECTOR, SECTOR)
+            .await
+            .unwrap();
     });
 }
 
@@ -458,7 +465,7 @@ fn rot_and_loss_behind_everybodys_back() {
 async fn busy(env: Env) -> u64 {
     let disk = env.disk();
     disk.create_dir_all(Path::new(DIR)).await.unwrap();
-    disk.create_zeroed(Path::new(FILE), 16 * SECTOR)
+    disk.create_allocated(Path::new(FILE), 16 * SECTOR, SECTOR)
         .await
         .unwrap();
     let file = disk.open(Path::new(FILE), OpenMode::Write).await.unwrap();

@@ -1,6 +1,7 @@
 //! What the handle, the writer, the readers and the house task of one journal share, and what
 //! callers wait on. Every field is borrowed for a moment only, never across an await.
 
+use super::ahead::Ahead;
 use super::tickets::Tickets;
 use crate::base::ids::{BlockSequence, Position, StageSequence};
 use crate::env::sim::Bug;
@@ -43,6 +44,7 @@ pub(in crate::journal) struct Core {
     pub(in crate::journal) journal: u64,
     pub(in crate::journal) planner: RefCell<Planner>,
     pub(in crate::journal) segments: RefCell<Segments>,
+    pub(in crate::journal) ahead: RefCell<Ahead>,
     pub(in crate::journal) space: RefCell<Space>,
     pub(in crate::journal) reader: RefCell<Reader>,
     pub(in crate::journal) counters: Rc<JournalMetrics>,
@@ -87,11 +89,13 @@ impl Core {
         }
         let reader = Reader::new(parts.config.cache_bytes_max);
         let now_ns = parts.env.clock().now_ns();
+        let ahead = parts.segments.ahead(&parts.config);
         Rc::new(Core {
             env: parts.env,
             config: parts.config,
             journal: parts.journal,
             planner: RefCell::new(planner),
+            ahead: RefCell::new(ahead),
             segments: RefCell::new(parts.segments),
             space: RefCell::new(parts.space),
             reader: RefCell::new(reader),
@@ -193,7 +197,8 @@ impl Core {
         self.closing.set(true);
         self.wake_writer();
         poll_fn(|context| {
-            if self.writer_ended.get() && !self.housekeeping.get() {
+            let quiet = !self.housekeeping.get() && !self.ahead.borrow().is_running();
+            if self.writer_ended.get() && quiet {
                 return Poll::Ready(());
             }
             self.close_waiters

@@ -395,11 +395,13 @@ impl Opening {
             self.inventory.unfinished.swap_remove(index);
             disk.remove(&unfinished).await?;
         }
-        disk.create_zeroed(&unfinished, self.config.segment_bytes)
+        let len_bytes = self.config.segment_bytes;
+        disk.create_allocated(&unfinished, len_bytes, len_bytes)
             .await?;
         disk.rename(&unfinished, &path).await?;
         disk.sync_dir(&self.config.dir).await?;
         self.counters.segments_made.inc();
+        self.counters.zeroed.add(len_bytes);
         self.inventory.segments.insert(0, self.config.segment_bytes);
         Ok(())
     }

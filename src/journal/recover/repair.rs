@@ -65,6 +65,7 @@ impl Opening {
             number: active,
             file,
             fresh,
+            written: self.written_until(active, planner.tail().offset).await?,
         };
         let spares = std::mem::take(&mut self.inventory.spares);
         self.counters.segments.set(self.space.len() as i64);
@@ -106,6 +107,7 @@ impl Opening {
                 number: first,
                 file: self.open_for_writing(first).await?,
                 fresh: false,
+                written: self.written_until(first, 0).await?,
             });
         }
         for path in &self.inventory.unfinished {
@@ -145,6 +147,11 @@ impl Opening {
     async fn open_for_writing(&self, segment: u64) -> Result<File, JournalError> {
         let mode = segment::write_mode(&self.config);
         Ok(self.env.disk().open(&self.path(segment), mode).await?)
+    }
+
+    async fn written_until(&self, segment: u64, position: u64) -> Result<u64, JournalError> {
+        let path = self.path(segment);
+        Ok(self.env.disk().written_until(&path, position).await?)
     }
 
     fn tail(&self, walk: &Walk) -> Tail {

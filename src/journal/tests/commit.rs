@@ -46,6 +46,52 @@ fn tickets_release_in_order_and_survive() {
     }
 }
 
+/// Goal: segments are made with zeros while blocks are small and without while they are large;
+/// small blocks that meet unwritten places have zeros written ahead; nothing of it shows. Method:
+/// small blocks, large ones until the journal has rolled, small ones again; count the zeros.
+#[test]
+fn zeros_are_written_for_small_blocks_only() {
+    for seed in 0..20 {
+        let sim = Sim::new(seed);
+        let run = sim.run(async move |env: Env| {
+            let config = JournalConfig {
+                large_block_bytes_min: 8 << 10,
+                ..small_config()
+            };
+            let segment_bytes = config.segment_bytes;
+            let (bench, _) = Bench::open(env, config).await;
+            let metrics = bench.journal.metrics();
+            let figures = || {
+                let made = metrics.segments_made.get();
+                (made, metrics.zeroed.get(), metrics.rolls.get())
+            };
+            let write = async |ids: std::ops::Range<u64>, len: usize| {
+                for id in ids {
+                    bench.settle(bench.records(0, id, len)).await;
+                }
+                bench.sleep_ms(5).await;
+            };
+            write(1..9, 100).await;
+            let (made, zeroed, _) = figures();
+            assert_eq!(zeroed, made * segment_bytes, "seed {seed}: small blocks");
+            write(10..60, 9_000).await;
+            let (made_large, zeroed_large, rolls) = figures();
+            assert!(rolls >= 4, "seed {seed}: {rolls} rolls");
+            // The one that was prepared before large blocks were known, and first blocks.
+            let first_blocks = (made_large - made) * 4096;
+            let surplus = zeroed_large - zeroed - first_blocks;
+            assert!(surplus < segment_bytes, "seed {seed}: large blocks");
+            write(60..90, 100).await;
+            assert!(figures().1 > zeroed_large, "seed {seed}: small ones again");
+            bench.journal.close().await.unwrap();
+            bench.model.take()
+        });
+        let (model, report) = reopen(&run.after.stopped()).unwrap();
+        assert_eq!(model.items, run.value.items, "seed {seed}");
+        assert!(!report.is_remarkable());
+    }
+}
+
 /// Everything staged in one turn is one block; records of one partition are one entry of it.
 #[test]
 fn what_is_staged_together_shares_a_block() {

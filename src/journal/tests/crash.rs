@@ -64,6 +64,12 @@ fn config(mode: u64) -> JournalConfig {
             0 => CommitMode::Fdatasync,
             _ => CommitMode::Dsync,
         },
+        // Blocks of these sizes are large in one mode, small in the others: segments are made
+        // without zeros then, and zeros are written ahead when small ones follow.
+        large_block_bytes_min: match mode % 2 {
+            0 => 8 << 10,
+            _ => 64 << 10,
+        },
         ..small_config()
     }
 }

@@ -19,7 +19,9 @@ fn with_disk<F: Future<Output = ()> + 'static>(
 }
 
 async fn zeroed(disk: &Disk, path: &Path, mode: OpenMode) -> File {
-    disk.create_zeroed(path, 1 << 20).await.expect("created");
+    disk.create_allocated(path, 1 << 20, 1 << 20)
+        .await
+        .expect("created");
     disk.open(path, mode).await.expect("opened")
 }
 
@@ -78,7 +80,7 @@ fn dsync_is_set_on_the_descriptor() {
     with_disk(|env, directory| async move {
         let path = directory.join("file");
         env.disk()
-            .create_zeroed(&path, 4096)
+            .create_allocated(&path, 4096, 4096)
             .await
             .expect("created");
         for (mode, expected) in [(OpenMode::Write, false), (OpenMode::WriteDsync, true)] {
@@ -125,7 +127,9 @@ fn created_files_are_zero_and_new() {
             }
         });
         let len_bytes = 8 * ZERO_SLICE_BYTES as u64 + 12_288;
-        disk.create_zeroed(&path, len_bytes).await.expect("created");
+        disk.create_allocated(&path, len_bytes, len_bytes)
+            .await
+            .expect("created");
         assert!(turns.get() >= 8, "{} turns between the slices", turns.get());
         let metadata = fs::metadata(&path).expect("there");
         assert_eq!(metadata.len(), len_bytes);
@@ -133,7 +137,10 @@ fn created_files_are_zero_and_new() {
         assert!(blocks * 512 >= len_bytes, "space is taken");
         let bytes = fs::read(&path).expect("readable");
         assert!(bytes.iter().all(|byte| *byte == 0));
-        let error = disk.create_zeroed(&path, 4096).await.expect_err("exists");
+        let error = disk
+            .create_allocated(&path, 4096, 4096)
+            .await
+            .expect_err("exists");
         assert_eq!(raw_os_error(&error), Some(libc::EEXIST));
         assert_eq!(fs::metadata(&path).expect("kept").len(), len_bytes);
     });
@@ -150,7 +157,7 @@ fn full_disk_is_met_before_any_write() {
         assert!(free > 0);
         let len_bytes = (free * 2).next_multiple_of(4096);
         let error = disk
-            .create_zeroed(&path, len_bytes)
+            .create_allocated(&path, len_bytes, len_bytes)
             .await
             .expect_err("too much");
         let number = raw_os_error(&error);
