@@ -239,6 +239,7 @@ pub fn is_setting(path: &str) -> bool {
             "/sys/devices/system/clocksource/",
             &["/current_clocksource"],
         )
+        || within("/sys/block/", &["/queue/scheduler", "/queue/nomerges"])
         || within("/sys/devices/", &["/queue/scheduler", "/queue/nomerges"])
         || within("/sys/class/net/", &["/rps_cpus", "/xps_cpus"])
 }

@@ -79,7 +79,7 @@ pub fn mount_options(facts: &Facts) -> Finding {
     }
     if has("discard") {
         return Finding::new(State::Note, "discard")
-            .wanted("no discard; fstrim.timer")
+            .wanted("nodiscard")
             .why(
                 "each removed file sends TRIM to the device in the middle of the journal's commit; \
                  segments are recycled and seldom removed, so here it matters little",

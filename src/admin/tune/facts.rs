@@ -335,18 +335,26 @@ fn whole_device(tree: &HostTree, folder: String) -> String {
     }
 }
 
-fn disk(tree: &HostTree, folder: String) -> Disk {
+fn disk(tree: &HostTree, device: String) -> Disk {
+    let name = device.rsplit('/').next().unwrap_or_default().to_owned();
+    // The same folder under a name that a person can type.
+    let short = format!("/sys/block/{name}");
+    let folder = if tree.exists(&format!("{short}/queue")) {
+        short
+    } else {
+        device.clone()
+    };
     let queue = |file: &str| {
         let text = tree.read(&format!("{folder}/queue/{file}"));
         text.map(|text| text.trim().to_owned())
     };
     Disk {
-        name: folder.rsplit('/').next().unwrap_or_default().to_owned(),
+        name,
         turns: queue("rotational").as_deref() == Some("1"),
         cache: queue("write_cache"),
         fua: queue("fua").as_deref() == Some("1"),
         queues: tree.list(&format!("{folder}/mq")).len(),
-        node: node_above(tree, &folder),
+        node: node_above(tree, &device),
         folder,
     }
 }

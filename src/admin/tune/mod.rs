@@ -140,7 +140,7 @@ pub fn run(args: &TuneArgs, out: &mut Output) -> Result<(), AdminError> {
     if args.json {
         out.json(&report::document(&subject, &findings))?;
     } else {
-        report::print(&subject, &findings, out)?;
+        report::print(&subject, &findings, !args.only.is_empty(), out)?;
     }
     out.flush()?;
     if findings.iter().any(|finding| finding.state.is_wanting()) {

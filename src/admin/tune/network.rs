@@ -52,7 +52,12 @@ pub fn nic_irqs(facts: &Facts) -> Finding {
         let count = card.interrupts.len();
         let first_cpus = card.interrupts.iter().filter_map(|(_, on)| on.first());
         let used: BTreeSet<usize> = first_cpus.copied().collect();
-        shown.push(format!("{}: {count} on {} CPUs", card.name, used.len()));
+        shown.push(format!(
+            "{}: {count} interrupting {} CPU{}",
+            card.name,
+            used.len(),
+            if used.len() == 1 { "" } else { "s" }
+        ));
         if used.len() < count.min(cpus.len()) {
             let moved = card.interrupts.iter().enumerate();
             changes.extend(moved.filter_map(|(index, (number, on))| {
@@ -200,7 +205,10 @@ pub fn accept_backlog(facts: &Facts) -> Finding {
 /// `syn_backlog`: how many connections may be half made.
 pub fn syn_backlog(facts: &Facts) -> Finding {
     super::sysctl_finding(facts, SYN_BACKLOG)
-        .why("the same for connections whose handshake is under way")
+        .why(
+            "connections whose handshake is under way; beyond it the kernel falls back to cookies, \
+             which lose the connection's options",
+        )
         .expected("quicker return of thousands of clients")
 }
 

@@ -22,11 +22,16 @@ pub struct Subject {
     pub cpus: String,
 }
 
-/// Prints everything for a person.
+/// Prints everything for a person; with `explain`, also why what is right is right.
 ///
 /// # Errors
 /// Standard output.
-pub fn print(subject: &Subject, findings: &[Finding], out: &mut Output) -> Result<(), AdminError> {
+pub fn print(
+    subject: &Subject,
+    findings: &[Finding],
+    explain: bool,
+    out: &mut Output,
+) -> Result<(), AdminError> {
     let title = format!(
         "{}, Linux {}: for a broker on CPUs {} with its data in {}",
         subject.host, subject.kernel, subject.cpus, subject.data
@@ -61,7 +66,7 @@ pub fn print(subject: &Subject, findings: &[Finding], out: &mut Output) -> Resul
             out.line(&line)?;
         }
     }
-    details(findings, out)?;
+    details(findings, explain, out)?;
     out.line("")?;
     for line in wrapped(&summary(findings), COLUMNS) {
         out.line(&line)?;
@@ -104,8 +109,9 @@ fn hanging(cells: &[&str; 3], width: usize) -> Vec<String> {
 }
 
 /// Reason, gain and fix of everything that is not as it should be.
-fn details(findings: &[Finding], out: &mut Output) -> Result<(), AdminError> {
+fn details(findings: &[Finding], explain: bool, out: &mut Output) -> Result<(), AdminError> {
     let parts = [
+        (State::Fine, "As it should be"),
         (
             State::Change,
             "To change (as root: `penstock tune --apply`, or look first: `--script`)",
@@ -117,6 +123,7 @@ fn details(findings: &[Finding], out: &mut Output) -> Result<(), AdminError> {
         let mut found = findings
             .iter()
             .filter(|finding| finding.state == state)
+            .filter(|finding| state != State::Fine || explain && !finding.why.is_empty())
             .peekable();
         if found.peek().is_none() {
             continue;
@@ -142,15 +149,18 @@ fn detail(finding: &Finding, out: &mut Output) -> Result<(), AdminError> {
         Effect::Measured(text) => Some(("measured", text.to_owned())),
     };
     let why = (!finding.why.is_empty()).then(|| ("why", finding.why.clone()));
-    let fix = finding.fix.clone().map(|fix| ("fix", fix));
     for line in wrapped(&title, COLUMNS - 2) {
         out.line(&format!("  {line}"))?;
     }
-    for (label, text) in [why, effect, fix].into_iter().flatten() {
+    for (label, text) in [why, effect].into_iter().flatten() {
         for (index, line) in wrapped(&text, COLUMNS - 14).iter().enumerate() {
             let label = if index == 0 { label } else { "" };
             out.line(&format!("    {label:8}  {line}"))?;
         }
+    }
+    // A line to be copied is not broken.
+    if let Some(fix) = &finding.fix {
+        out.line(&format!("    {:8}  {fix}", "fix"))?;
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ impl SupervisorSettings {
 }
 
 /// The way to the supervisor, or to nobody.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Supervisor {
     way: Option<(UnixDatagram, SocketAddr)>,
     watchdog: Option<Duration>,
@@ -49,18 +49,14 @@ impl Supervisor {
     /// # Errors
     /// Names the socket, when it is of a known kind and cannot be used; the broker runs on without.
     pub fn new(settings: &SupervisorSettings) -> io::Result<Supervisor> {
-        let nobody = Supervisor {
-            way: None,
-            watchdog: None,
-        };
         let Some(name) = settings.socket.as_ref() else {
-            return Ok(nobody);
+            return Ok(Supervisor::default());
         };
         let bytes = name.as_bytes();
         let address = match bytes.first() {
             Some(b'/') => SocketAddr::from_pathname(name),
             Some(b'@') => SocketAddr::from_abstract_name(&bytes[1..]),
-            _ => return Ok(nobody),
+            _ => return Ok(Supervisor::default()),
         };
         let subject = || format!("the supervisor's socket {}", name.to_string_lossy());
         let fail = |error| crate::env::error::at("use", subject(), error);
