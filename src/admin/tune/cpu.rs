@@ -81,7 +81,7 @@ pub fn idle_states(facts: &Facts) -> Finding {
         .wanted(format!("none above {IDLE_EXIT_US_MAX} us"))
         .why(
             "a core sleeps while the disk writes and must wake to answer; a deep state adds its \
-             exit time to a flush that takes 20-200 us",
+             exit time to each flush, and can be as long as one",
         )
         .expected("lower latency of lone messages, more power drawn")
         .changes(changes)

@@ -200,8 +200,8 @@ pub fn write_cache(facts: &Facts) -> Finding {
         );
     }
     Finding::fine(shown).why(
-        "each commit sends a flush, and acknowledges when the device says that it is done. A \
-         drive with power-loss protection answers in some 20 us, one without in 0.5-5 ms: \
+        "each commit sends a flush, and is acknowledged when the device says that it is done. A \
+         drive with power-loss protection answers at once, one without has to write first: \
          `penstock probe` shows which this is",
     )
 }

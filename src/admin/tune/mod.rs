@@ -265,7 +265,10 @@ fn confirmed(count: usize) -> Result<bool, AdminError> {
         let text = "this changes settings of the whole host; add --yes to say that it is meant";
         return Err(AdminError::Usage(text.into()));
     }
-    let _ = write!(io::stderr(), "Write {count} settings of this host? [y/N] ");
+    let _ = write!(
+        io::stderr(),
+        "Change {count} of this host's settings? [y/N] "
+    );
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     read.map_err(|error| AdminError::Input("the answer".into(), error))?;

@@ -102,7 +102,7 @@ pub fn nic_drops(facts: &Facts) -> Finding {
         format!("{missed} packets lost in {}'s ring", worst.name),
     )
     .wanted("0")
-    .why("a lost packet costs its connection a retransmission: 200 ms at the tail")
+    .why("a lost packet costs its connection a retransmission, which is what the slowest answers are")
     .expected("no retransmissions from bursts")
     .fix(format!(
         "ethtool -g {0}; ethtool -G {0} rx 4096   # the largest that -g shows",
