@@ -485,3 +485,57 @@ fn the_udev_rule_and_the_page_agree() {
         );
     }
 }
+
+/// Goal: the guides name only metrics that exist. Method: every `penstock_…` of theirs against the
+/// table that is exported.
+#[test]
+fn the_guides_name_metrics_that_exist() {
+    let known: BTreeSet<String> = penstock::metrics::METRICS
+        .iter()
+        .map(penstock::metrics::Metric::prometheus_name)
+        .collect();
+    let mut seen = 0;
+    for document in ["docs/DEPLOYMENT.md", "docs/SIZING.md"] {
+        let text = repository_file(document);
+        for (at, mark) in text.match_indices("penstock_") {
+            let rest = &text[at + mark.len()..];
+            let end = rest.find(|c: char| !(c.is_ascii_lowercase() || c == '_'));
+            let name = format!("{mark}{}", &rest[..end.unwrap_or(rest.len())]);
+            assert!(known.contains(&name), "{document}: {name}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 10, "the guides were not understood");
+}
+
+/// Goal: the memory of the sizing guide's example is what the broker computes. Method: the default
+/// configuration on two cores.
+#[test]
+fn the_sizing_guide_computes_as_the_broker_does() {
+    use penstock::config::{HostFacts, Sources, load};
+    let host = HostFacts {
+        cpus: vec![0, 1],
+        memory_bytes: 24 << 30,
+    };
+    let memory = load(&Sources::default(), &host)
+        .expect("the defaults are valid")
+        .memory;
+    let text = repository_file("docs/SIZING.md");
+    for bytes in [
+        memory.fixed_bytes,
+        memory.total_bytes - memory.fixed_bytes,
+        memory.request_bytes,
+        memory.fetch_bytes,
+        memory.cache_bytes,
+    ] {
+        let digits = bytes.to_string();
+        let mut shown = String::new();
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
+                shown.push(',');
+            }
+            shown.push(digit);
+        }
+        assert!(text.contains(&shown), "{shown} is not in docs/SIZING.md");
+    }
+}

@@ -2,9 +2,10 @@
 //!
 //! Before the first write, what is there goes into a file of records; undo gives each setting its
 //! old value and reads it back until the very bytes that were there are there again. A second
-//! `--apply` keeps the first record of a setting. Only settings that a check may change are written,
-//! whatever the records say: undo runs as root and must not be a way for others to write. Settings of the kernel end with the kernel: after
-//! a restart of the host there is nothing left to undo.
+//! `--apply` keeps the first record of a setting. Only settings that a check may change are
+//! written, whatever the records say: undo runs as root and must not be a way for others to write.
+//! Settings of the kernel end with the kernel: after a restart of the host there is nothing left to
+//! undo.
 
 use super::finding::{Change, Finding, in_force, one_line};
 use super::wanted::SYSCTLS;

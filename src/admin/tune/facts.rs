@@ -1,7 +1,6 @@
 //! What the kernel's files say about this host, as far as the checks ask. Everything may be missing
 //! or nonsense; then it is `None` or empty.
 
-use super::finding::in_force;
 use crate::env::process::HostTree;
 use crate::limits::{CORES_MAX, HOST_DEVICE_LEVELS_MAX};
 use std::collections::{BTreeMap, BTreeSet};
@@ -438,7 +437,10 @@ fn card_interrupts(tree: &HostTree, device: &str, lines: &str) -> Vec<(u32, Vec<
         }
         let read = |file: &str| tree.read(&format!("/proc/irq/{number}/{file}"));
         let list = read("effective_affinity_list").or_else(|| read("smp_affinity_list"));
-        found.push((number, cpu_list(in_force(&list.unwrap_or_default()))));
+        let cpus = cpu_list(&list.unwrap_or_default());
+        if !cpus.is_empty() {
+            found.push((number, cpus));
+        }
     }
     found
 }

@@ -102,7 +102,7 @@ pub fn nic_drops(facts: &Facts) -> Finding {
         format!("{missed} packets lost in {}'s ring", worst.name),
     )
     .wanted("0")
-    .why("a lost packet costs its connection a retransmission, which is what the slowest answers are")
+    .why("a lost packet costs its connection a retransmission: a very late answer")
     .expected("no retransmissions from bursts")
     .fix(format!(
         "ethtool -g {0}; ethtool -G {0} rx 4096   # the largest that -g shows",
@@ -196,8 +196,8 @@ pub fn xps(facts: &Facts) -> Finding {
 pub fn accept_backlog(facts: &Facts) -> Finding {
     super::sysctl_finding(facts, SOMAXCONN)
         .why(
-            "the kernel cuts the backlog that the broker asks for down to this; after a restart all \
-             clients come back at once, and those beyond it wait a second for their next try",
+            "the kernel cuts the backlog that the broker asks for down to this; after a restart \
+             all clients come back at once, and those beyond it wait a second to try again",
         )
         .expected("quicker return of thousands of clients")
 }
