@@ -230,7 +230,6 @@ pub fn is_setting(path: &str) -> bool {
         path.starts_with(start) && ends.iter().any(|end| path.ends_with(end))
     };
     numbers
-        || path == "/proc/sys/kernel/io_uring_disabled"
         || within("/proc/irq/", &["/smp_affinity_list"])
         || within(
             "/sys/devices/system/cpu/",

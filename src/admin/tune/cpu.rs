@@ -185,7 +185,7 @@ pub fn numa_nodes(facts: &Facts) -> Finding {
             .join(","),
     };
     let now = format!(
-        "cores on node {}, disk on {}, network on {}",
+        "cores on node {}; disk on {}; network on {}",
         list(&cores),
         list(&disks),
         list(&cards)

@@ -7,7 +7,7 @@ use super::wanted::{DIRTY, DIRTY_BACKGROUND, DIRTY_BYTES_MAX, SWAPPINESS};
 /// `huge_pages`: the broker refuses transparent ones for itself, whatever the host says.
 pub fn huge_pages(facts: &Facts) -> Finding {
     let Some(text) = facts.text("/sys/kernel/mm/transparent_hugepage/enabled") else {
-        return Finding::absent("this kernel has no transparent huge pages");
+        return Finding::absent("not visible here");
     };
     let now = in_force(text);
     let finding = Finding::fine(match now {

@@ -112,11 +112,11 @@ fn hanging(cells: &[&str; 3], width: usize) -> Vec<String> {
 fn details(findings: &[Finding], explain: bool, out: &mut Output) -> Result<(), AdminError> {
     let parts = [
         (State::Fine, "As it should be"),
+        (State::ByHand, "To do by hand"),
         (
             State::Change,
             "To change (as root: `penstock tune --apply`, or look first: `--script`)",
         ),
-        (State::ByHand, "To do by hand"),
         (State::Note, "Worth knowing"),
     ];
     for (state, title) in parts {

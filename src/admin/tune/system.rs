@@ -2,7 +2,7 @@
 //! without, and what it can do only on newer ones.
 
 use super::facts::Facts;
-use super::finding::{Change, Finding, State};
+use super::finding::{Finding, State};
 use super::wanted::UNIT_OPEN_FILES;
 use crate::limits::{LOCKED_MEMORY_BYTES_MIN, LOCKED_MEMORY_CORE_BYTES, READ_FILES_MAX};
 
@@ -52,16 +52,14 @@ pub fn io_uring(facts: &Facts) -> Finding {
         } else {
             "forbidden to all"
         };
-        return Finding::new(State::Change, format!("{who} ({disabled})"))
-            .wanted("0")
+        // Somebody may have decided so for the host's safety: that is not undone in passing.
+        return Finding::new(State::ByHand, format!("{who} ({disabled})"))
+            .wanted("allowed (0), or to its group (1)")
             .why(format!(
-                "{why}. With 1, membership in the group of kernel.io_uring_group will do too"
+                "{why}. If it is forbidden on purpose, use 1 and put the broker's user into the \
+                 group of kernel.io_uring_group"
             ))
-            .changes(vec![Change {
-                path: path.to_owned(),
-                value: "0".to_owned(),
-                before: disabled.to_string(),
-            }]);
+            .fix("sysctl -w kernel.io_uring_disabled=0; and in /etc/sysctl.d to keep it");
     }
     match &facts.broker.io_uring {
         Some(Err(reason)) => Finding::new(State::ByHand, "refused")
@@ -78,7 +76,7 @@ pub fn aio_limit(facts: &Facts) -> Finding {
     match facts.number("/proc/sys/fs/aio-max-nr") {
         Some(now) => Finding::fine(format!("{now} (not used)"))
             .why("other brokers need fs.aio-max-nr raised; io_uring takes nothing from it"),
-        None => Finding::absent("this kernel has no such limit"),
+        None => Finding::absent("not visible here (and not needed)"),
     }
 }
 
