@@ -292,6 +292,26 @@ limits! {
     /// Largest head of an HTTP request, in bytes.
     pub const HTTP_HEAD_BYTES_MAX: usize = 16 << 10;
 
+    // Host: tuning and the supervisor.
+
+    /// Bytes of one file of the kernel's that `tune` reads: `/proc/interrupts` of 512 CPUs has some
+    /// 6 MB.
+    pub const HOST_FILE_BYTES_MAX: usize = 8 << 20;
+    /// Entries of one folder of the kernel's that `tune` reads.
+    pub const HOST_ENTRIES_MAX: usize = 8_192;
+    /// Devices below a device (RAID, encryption, volumes) that `tune` follows, level by level.
+    pub const HOST_DEVICE_LEVELS_MAX: usize = 8;
+    /// Largest file of undo records, in bytes.
+    pub const UNDO_FILE_BYTES_MAX: usize = 16 << 20;
+    /// Locked memory advised per core, in bytes: its rings and registered buffers, with room.
+    pub const LOCKED_MEMORY_CORE_BYTES: u64 = 8 << 20;
+    /// How long a message to a busy supervisor may take before it is dropped.
+    pub const SUPERVISOR_SEND_TIMEOUT: Duration = Duration::from_secs(1);
+    /// Seconds by which a start that recovers puts off the supervisor's patience, each time.
+    pub const START_EXTENSION: Duration = Duration::from_secs(30);
+    /// How often a start that recovers says so to the supervisor.
+    pub const START_REPORT_INTERVAL: Duration = Duration::from_secs(2);
+
     // Decompression.
 
     /// Most partitions of a Produce request of an old version that are refused one by one.

@@ -27,6 +27,8 @@ pub enum AdminError {
     Damaged,
     /// The host lacks something.
     Host(String),
+    /// The host should be changed; what, is printed already.
+    Untuned,
     /// What failed was reported line by line already.
     Reported,
 }
@@ -44,14 +46,17 @@ impl AdminError {
             | AdminError::Reported => ExitCode::Misuse.code(),
             AdminError::Config(_) => ExitCode::Configuration.code(),
             AdminError::Data(_) | AdminError::Damaged => ExitCode::DataRefused.code(),
-            AdminError::Host(_) => ExitCode::Host.code(),
+            AdminError::Host(_) | AdminError::Untuned => ExitCode::Host.code(),
         }
     }
 
     /// Whether there is nothing more to say on standard error.
     #[must_use]
     pub fn is_silent(&self) -> bool {
-        matches!(self, AdminError::Damaged | AdminError::Reported)
+        matches!(
+            self,
+            AdminError::Damaged | AdminError::Untuned | AdminError::Reported
+        )
     }
 }
 
@@ -68,6 +73,7 @@ impl fmt::Display for AdminError {
             AdminError::Output(error) => error.fmt(f),
             AdminError::Input(what, error) => write!(f, "{what}: {error}"),
             AdminError::Damaged => f.write_str("the data directory is damaged"),
+            AdminError::Untuned => f.write_str("the host should be changed"),
             AdminError::Reported => f.write_str("not everything succeeded"),
         }
     }

@@ -4,7 +4,7 @@
 //!    refused here has changed nothing in the directory.
 //! 2. *Open*: one executor per core; each recovers its shards. Nobody listens yet.
 //! 3. *Serve*: lanes, control task, the catalogue on every core, then the listeners, then the ready
-//!    file.
+//!    file and word to the supervisor, which hears from then on that every core is alive.
 //! 4. *Stop*: no more requests are read; those that were are acknowledged or refused; then every
 //!    journal is checkpointed, sealed and closed.
 //!
@@ -15,9 +15,11 @@ mod core;
 mod http;
 mod logging;
 mod prepare;
+mod supervisor;
 
 use self::core::{Command, CoreReport, CoreSeat};
 use self::prepare::{Prepared, StartError};
+use self::supervisor::Reporter;
 use crate::base::exit::ExitCode;
 use crate::config::Loaded;
 use crate::env::process::{self, StopSignal};
@@ -72,12 +74,14 @@ impl Conductor {
     fn await_opened(
         &self,
         stopped: &flume::Receiver<StopSignal>,
+        reporter: &mut Reporter,
     ) -> Result<Vec<CoreReport>, StartError> {
         let mut reports = Vec::with_capacity(self.commands.len());
         while reports.len() < self.commands.len() {
             if !stopped.is_empty() {
                 process::exit_now(ExitCode::Stopped, "stopped before recovery had ended");
             }
+            reporter.recovering(reports.len(), self.commands.len());
             match self.reports.recv_timeout(OPEN_POLL) {
                 Ok(CoreReport::Failed(error)) => return Err(error),
                 Ok(report) => reports.push(report),
@@ -114,8 +118,9 @@ fn run(
     prepared: Prepared,
     stopped: &flume::Receiver<StopSignal>,
 ) -> Result<(), StartError> {
+    let mut reporter = Reporter::new();
     let conductor = start_cores(&loaded, &prepared)?;
-    let opened = conductor.await_opened(stopped)?;
+    let opened = conductor.await_opened(stopped, &mut reporter)?;
     banner::report_recovery(&opened);
     for step in [Command::Wire, Command::Publish, Command::Listen] {
         conductor.tell_all(|| step);
@@ -130,7 +135,8 @@ fn run(
             .map_err(|error| StartError::Configuration(error.to_string()))?;
     }
     banner::print(&loaded, &prepared);
-    let signal = stopped.recv().unwrap_or(StopSignal::Terminate);
+    reporter.serving(&prepared.sockets.kafka_addresses());
+    let signal = reporter.watch_until_stopped(stopped);
     tracing::info!(signal = signal.name(), "stopping");
     if let Some(path) = &loaded.config.ready_file {
         let _ = process::remove_ready_file(path);

@@ -40,6 +40,8 @@ pub enum Verb {
     Verify(VerifyArgs),
     /// Measure what a disk can do
     Probe(ProbeArgs),
+    /// Check how this host is set up for the broker; change it, or print how
+    Tune(TuneArgs),
     /// Print every key: value, default, source, meaning; and every limit
     Config(ShowConfigArgs),
 }
@@ -335,4 +337,48 @@ pub struct ProbeArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `tune`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Exit codes: 0 nothing to change (or applied, or undone), 1 misuse or a \
+    setting that could not be written, 2 configuration, 3 something should be changed.\n\
+    The settings are those of `serve`: the checks are made for the broker that it would start."
+)]
+pub struct TuneArgs {
+    /// Only these checks
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Without these checks
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub skip: Vec<String>,
+    /// Print JSON
+    #[arg(long, conflicts_with_all = ["script", "apply", "undo"])]
+    pub json: bool,
+    /// Print the changes as a shell script instead
+    #[arg(long, conflicts_with_all = ["apply", "undo"])]
+    pub script: bool,
+    /// Make the changes (root); they last until the host is restarted
+    #[arg(long, conflicts_with = "undo")]
+    pub apply: bool,
+    /// Do not ask
+    #[arg(long, short, requires = "apply")]
+    pub yes: bool,
+    /// Give every setting that --apply changed what it had before (root)
+    #[arg(long, conflicts_with_all = ["only", "skip"])]
+    pub undo: bool,
+    /// Where --apply records what was before
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/lib/penstock-tune.json"
+    )]
+    pub undo_file: PathBuf,
+    /// Look at a copy of /proc and /sys below this folder instead of this host
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
+    /// The broker's settings.
+    #[command(flatten)]
+    pub config: ConfigArgs,
 }

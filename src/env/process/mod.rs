@@ -2,7 +2,9 @@
 //! on. Callable from any thread; nothing here needs glommio.
 
 pub mod facts;
+pub mod host_tree;
 pub mod lock;
+pub mod notify;
 pub mod ready;
 pub mod signals;
 
@@ -10,7 +12,9 @@ pub use facts::{
     affinity_cpus, hostname, kernel_release, memory_bytes, process_id, random_bytes,
     refuse_huge_pages, thread_cpu_ns, user_is_root,
 };
+pub use host_tree::{HostTree, make_folder_of, remove_file_if_any, settled_path};
 pub use lock::{DataLock, LockError, data_dir, is_file};
+pub use notify::{Supervisor, SupervisorSettings};
 pub use ready::{remove_ready_file, write_ready_file};
 pub use signals::{StopSignal, ignore_sigpipe, restore_sigpipe, watch_stop_signals};
 

@@ -28,6 +28,17 @@ pub fn kicks() -> u64 {
     KICKS.load(Ordering::Relaxed)
 }
 
+/// Beats of every executor that is watched, in the order in which they were started: whether all
+/// of them go on is for the caller to see, by looking again after more than two `HEARTBEAT_MS`.
+#[must_use]
+pub fn beats() -> Vec<u64> {
+    let watched = lock_watched();
+    let beats = watched.iter();
+    beats
+        .map(|pulse| pulse.beats.load(Ordering::Relaxed))
+        .collect()
+}
+
 /// The pulse of one executor thread.
 struct Pulse {
     thread: libc::pthread_t,
