@@ -95,6 +95,8 @@ limits! {
     pub const SPACE_RETRY_MS: u64 = 1000;
     /// Recovery reads ahead this many bytes at a time.
     pub const SCAN_BYTES: usize = 1 << 20;
+    /// Blocks whose times are remembered per journal, for the requests that waited for them.
+    pub const COMMIT_TIMES_KEPT: usize = 64;
     /// Recovery reports kept in a shard's folder; older ones are removed.
     pub const RECOVERY_REPORTS_MAX: usize = 16;
     /// Damaged places listed one by one in a report; the rest are only counted.
@@ -274,6 +276,10 @@ limits! {
     pub const POISON_GRACE: Duration = Duration::from_millis(200);
     /// How often figures that are read from elsewhere are brought up to date.
     pub const METRICS_TICK: Duration = Duration::from_millis(500);
+    /// How long a stop waits for the dump that is written then.
+    pub const DUMP_TIMEOUT: Duration = Duration::from_millis(400);
+    /// Topics listed one by one in a dump and on the full metrics page; the rest are only counted.
+    pub const TOPICS_DUMPED_MAX: usize = 1_000;
     /// Connections the kernel completes and keeps until they are accepted, per listener.
     pub const LISTEN_BACKLOG: u32 = 4_096;
     /// HTTP connections at once.

@@ -60,6 +60,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("src/env/process/mod.rs", "system calls that no crate wraps"),
     ("src/env/process/signals.rs", "signal dispositions"),
     (
+        "src/env/process/usage.rs",
+        "system calls that no crate wraps",
+    ),
+    (
         "src/env/process/tests.rs",
         "what the above did, asked of the kernel",
     ),

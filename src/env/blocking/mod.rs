@@ -5,6 +5,6 @@ mod files;
 mod output;
 mod stream;
 
-pub use files::{FileReader, Input, list_files, read_file, write_file};
+pub use files::{FileReader, Input, keep_previous, list_files, read_file, write_file};
 pub use output::{Output, terminal_size, warn};
 pub use stream::{BlockingStream, resolve};

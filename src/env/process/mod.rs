@@ -5,6 +5,7 @@ pub mod facts;
 pub mod lock;
 pub mod ready;
 pub mod signals;
+pub mod usage;
 
 pub use facts::{
     affinity_cpus, hostname, kernel_release, memory_bytes, process_id, random_bytes,
@@ -12,7 +13,10 @@ pub use facts::{
 };
 pub use lock::{DataLock, LockError, data_dir, is_file};
 pub use ready::{remove_ready_file, write_ready_file};
-pub use signals::{StopSignal, ignore_sigpipe, restore_sigpipe, watch_stop_signals};
+pub use signals::{
+    StopSignal, ignore_sigpipe, restore_sigpipe, watch_dump_signal, watch_stop_signals,
+};
+pub use usage::{Usage, usage};
 
 use crate::base::exit::ExitCode;
 use std::any::Any;
