@@ -313,6 +313,16 @@ limits! {
     pub const CLIENT_RESPONSE_BYTES_MAX: usize = 128 << 20;
     /// Largest answer over HTTP that `dump` reads, in bytes.
     pub const CLIENT_HTTP_BYTES_MAX: usize = 64 << 20;
+    /// Time `top` waits for an answer before it says that there is none, in milliseconds.
+    pub const TOP_PATIENCE_MS: u64 = 2_000;
+    /// Looks at a core's load that `top` remembers.
+    pub const TOP_HISTORY_KEPT: usize = 120;
+    /// Events that `top` remembers; it shows the last three.
+    pub const TOP_EVENTS_KEPT: usize = 32;
+    /// Cores from which on `top` shows a strip of cells and the worst ones.
+    pub const TOP_STRIP_CORES_MIN: usize = 25;
+    /// Cores shown as rows beneath that strip.
+    pub const TOP_WORST_CORES: usize = 5;
 }
 
 const _: () = assert!(MESSAGE_BYTES_MAX_DEFAULT + FRAME_OVERHEAD_BYTES_MAX <= FRAME_BYTES_MAX);

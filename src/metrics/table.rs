@@ -257,6 +257,12 @@ impl Metric {
         format!("penstock_{}_{}{unit}{total}", self.group, self.name)
     }
 
+    /// The name of a member of a family: an API or an error.
+    #[must_use]
+    pub fn member_name(&self, index: usize) -> String {
+        super::labels::name(self.kind, index)
+    }
+
     /// The label that tells the members of a family apart.
     pub(super) fn label(&self) -> &'static str {
         match self.kind {

@@ -44,6 +44,8 @@ pub fn exit_now(code: ExitCode, reason: &str) -> ! {
         // Normally gone within microseconds; a hook that hangs must not keep the process.
         std::thread::sleep(Duration::from_secs(2));
     } else {
+        // What is said on a screen that is then left would be lost.
+        super::blocking::give_back();
         // A dead standard error is no reason to fail differently.
         let _ = writeln!(std::io::stderr(), "penstock: {reason}");
         if let Some(hook) = EXIT_HOOK.get() {

@@ -1,0 +1,1 @@
+//! Frames, seen whole.
