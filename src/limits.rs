@@ -316,7 +316,7 @@ limits! {
     /// Time `top` waits for an answer before it says that there is none, in milliseconds.
     pub const TOP_PATIENCE_MS: u64 = 2_000;
     /// Looks at a core's load that `top` remembers.
-    pub const TOP_HISTORY_KEPT: usize = 120;
+    pub const TOP_HISTORY_KEPT: usize = 60;
     /// Events that `top` remembers; it shows the last three.
     pub const TOP_EVENTS_KEPT: usize = 32;
     /// Cores from which on `top` shows a strip of cells and the worst ones.

@@ -23,7 +23,12 @@ impl HttpError {
         match self {
             HttpError::Silent(_, error) => {
                 let inner = error.get_ref().and_then(std::error::Error::source);
-                inner.map_or_else(|| error.to_string(), ToString::to_string)
+                let text = inner.map_or_else(|| error.to_string(), ToString::to_string);
+                // "Connection refused (os error 111)": the number is for programs.
+                text.split(" (os error")
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned()
             }
             HttpError::Foreign(_, problem) => problem.clone(),
         }

@@ -7,7 +7,7 @@ use super::number::{count, three};
 use crate::limits::{TOP_HISTORY_KEPT, TOP_STRIP_CORES_MIN, TOP_WORST_CORES};
 
 /// From this multiple of the mean on a core stands out.
-pub const UNEVEN: f64 = 1.5;
+pub const UNEVEN: f64 = 1.4;
 /// Share of its time from which on a core is short of it.
 const BUSY_WARN: f64 = 0.85;
 const BUSY_BAD: f64 = 0.97;
@@ -222,8 +222,10 @@ fn row(scene: &Scene<'_>, layout: &[(Column, &str, usize)], core: &CoreFigures) 
             Column::Memory => three(core.memory_bytes as f64),
             Column::Mark => {
                 if let Some(ratio) = uneven(scene, core) {
-                    let ratio = three(ratio).chars().take(3).collect::<String>();
-                    let ratio = ratio.trim_end_matches('.');
+                    let ratio = match ratio < 9.95 {
+                        true => format!("{ratio:.1}"),
+                        false => format!("{ratio:.0}"),
+                    };
                     line.add(format!(" {}{ratio}x", glyphs.arrow()), Style::Warn);
                 }
                 continue;
@@ -257,14 +259,9 @@ fn strip(scene: &Scene<'_>) -> Vec<Line> {
     let glyphs = scene.view.glyphs;
     let groups = (scene.columns.saturating_sub(5) / 17).max(1);
     let cores: Vec<&CoreFigures> = scene.figures.cores.iter().collect();
-    let legend = if glyphs.unicode {
-        format!(
-            "busy, a cell a core: {} idle to {} all the time",
-            glyphs.cell(0.0),
-            glyphs.cell(1.0)
-        )
-    } else {
-        "busy in tenths, a cell a core: 0 idle to 9 all the time".to_owned()
+    let legend = match glyphs.unicode {
+        true => "busy, a cell a core: ▁ idle, █ all",
+        false => "busy in tenths, a cell a core",
     };
     let mut lines = vec![Line::of(legend, Style::Faint)];
     for chunk in cores.chunks(groups * 16) {

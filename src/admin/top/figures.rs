@@ -178,8 +178,8 @@ fn waiting(since: &CoreSnapshot) -> Vec<(&'static str, f64)> {
     };
     let parts = [
         ("flush", sum(&["staged", "write", "flush", "order"])),
-        ("cpu", sum(&["append"])),
-        ("net", sum(&["read", "reply"])),
+        ("cpu", sum(&["append", "reply"])),
+        ("net", sum(&["read"])),
         ("memory", sum(&["admission"])),
     ];
     let whole: u64 = parts.iter().map(|(_, ns)| ns).sum();

@@ -1,9 +1,9 @@
-//! A frame: what the screen shows, as lines of styled text. Building one is a pure function of two
-//! dumps, what is remembered, and what was chosen; it fits any size, down to one line of one
+//! A frame: what the screen shows, as lines of styled text. Building one is a pure function of the
+//! figures, what is remembered, and what was chosen; it fits any size, down to one line of one
 //! column, and never wraps.
 
 use super::figures::Figures;
-use super::number::{age, three, time_of_day};
+use super::number::{age, count, three, time_of_day};
 use super::story::Story;
 use super::view::{Link, Tab, View};
 use super::{cores, groups, topics};
@@ -116,25 +116,25 @@ pub struct Scene<'a> {
 }
 
 impl Frame {
-    /// Builds the frame for `now`, with rates since `earlier`. Without `now` nothing is known yet.
+    /// Builds the frame for `now` and the figures worked out from it and the dump before. Without
+    /// `now` nothing is known yet.
     #[must_use]
     pub fn of(
-        earlier: Option<&Dump>,
+        figures: &Figures,
         now: Option<&Dump>,
         story: &Story,
         view: &View,
         size: Size,
     ) -> Frame {
-        let figures = now.map_or_else(Figures::default, |now| Figures::of(earlier, now));
         let scene = Scene {
-            figures: &figures,
+            figures,
             story,
             view,
             columns: size.columns,
         };
         let mut lines = vec![title(&scene, now), tabs(&scene)];
         if view.help {
-            lines.extend(help());
+            lines.extend(help(size.columns));
         } else if now.is_some() {
             let room = size.rows.saturating_sub(lines.len());
             lines.extend(body(&scene, room));
@@ -160,7 +160,7 @@ impl Frame {
 fn body(scene: &Scene<'_>, room: usize) -> Vec<Line> {
     let mut foot = Vec::new();
     if scene.view.tab == Tab::Cores {
-        foot.push(summary(scene));
+        foot.extend(summary(scene));
     }
     let events = match room {
         0..=4 => 0,
@@ -176,15 +176,15 @@ fn body(scene: &Scene<'_>, room: usize) -> Vec<Line> {
     let mut lines = match scene.view.tab {
         Tab::Cores => cores::lines(scene, room),
         Tab::Topics => topics::lines(scene, room),
-        Tab::Groups => groups(),
+        Tab::Groups => groups(scene.columns),
     };
     lines.truncate(room);
     lines.extend(foot);
     lines
 }
 
-fn rate(value: Option<f64>, scale: f64) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| three(value / scale))
+fn rate(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), three)
 }
 
 /// What the whole broker does.
@@ -201,33 +201,52 @@ fn title(scene: &Scene<'_>, now: Option<&Dump>) -> Line {
     let cores = scene.figures.cores.len();
     let plural = if cores == 1 { "" } else { "s" };
     let parts = [
-        (format!(" {}", now.version), Style::Plain),
-        (format!("  up {}", age(now.uptime_ms)), Style::Plain),
-        (format!("  {cores} core{plural}"), Style::Plain),
+        (6, format!(" {}", now.version), Style::Plain),
+        (5, format!("  up {}", age(now.uptime_ms)), Style::Plain),
+        (4, format!("  {cores} core{plural}"), Style::Plain),
         (
+            1,
             format!(
-                "  in {}/s {}MB/s",
-                rate(total.in_per_s, 1.0),
-                rate(total.in_bytes_per_s, 1e6)
+                "  in {}/s {}B/s",
+                rate(total.in_per_s),
+                rate(total.in_bytes_per_s)
             ),
             Style::Strong,
         ),
         (
-            format!("  out {}/s", rate(total.out_per_s, 1.0)),
+            2,
+            format!("  out {}/s", rate(total.out_per_s)),
             Style::Strong,
         ),
-        (format!("  flush p99 {flush}"), Style::Strong),
         (
-            format!("  out {}MB/s", rate(total.out_bytes_per_s, 1e6)),
+            7,
+            format!(" {}B/s", rate(total.out_bytes_per_s)),
+            Style::Strong,
+        ),
+        (3, format!("  flush p99 {flush}"), Style::Strong),
+        (
+            8,
+            format!("  {} connections", count(total.connections)),
             Style::Plain,
         ),
         (
-            format!("  {} connections", super::number::count(total.connections)),
-            Style::Plain,
+            9,
+            format!("  at {}", time_of_day(now.unix_ms)),
+            Style::Faint,
         ),
-        (format!("  at {}", time_of_day(now.unix_ms)), Style::Faint),
     ];
-    line.add_fitting(scene.columns, &parts);
+    // Each in its place, but what matters less goes first.
+    let mut shown = 9;
+    let width = |shown| -> usize {
+        let fits = parts.iter().filter(|(rank, ..)| *rank <= shown);
+        fits.map(|(_, text, _)| text.chars().count()).sum()
+    };
+    while shown > 1 && line.width() + width(shown) > scene.columns {
+        shown -= 1;
+    }
+    for (_, text, style) in parts.into_iter().filter(|(rank, ..)| *rank <= shown) {
+        line.add(text, style);
+    }
     line
 }
 
@@ -270,7 +289,7 @@ fn tabs(scene: &Scene<'_>) -> Line {
                 why,
             },
         ) => (
-            format!("NO ANSWER from {address} for {}: {why}", age(*for_ms)),
+            format!("NO ANSWER for {}: {why} ({address})", age(*for_ms)),
             Style::Bad,
         ),
         _ if view.frozen => ("FROZEN: f goes on, n one step".to_owned(), Style::Warn),
@@ -301,57 +320,118 @@ fn tabs(scene: &Scene<'_>) -> Line {
     line
 }
 
-/// The line below the cores: how even the load is, and what the time goes into.
-fn summary(scene: &Scene<'_>) -> Line {
+/// Below the cores: how even the load is, and what the time goes into; in one line if it fits.
+fn summary(scene: &Scene<'_>) -> Vec<Line> {
     let figures = scene.figures;
-    let mut line = Line::default();
-    let imbalance = match figures.imbalance {
-        Some(ratio) => format!("imbalance {ratio:.1}x   "),
-        None => String::new(),
-    };
-    let uneven = figures
-        .imbalance
-        .is_some_and(|ratio| ratio >= cores::UNEVEN);
-    let style = if uneven { Style::Warn } else { Style::Plain };
-    line.add(imbalance, style);
-    let waiting = if figures.waiting.is_empty() {
-        "waiting on: producers (none sends)".to_owned()
-    } else {
-        let shares = figures.waiting.iter();
-        let shares = shares.map(|(what, share)| format!(" {what} {:.0}%", share * 100.0));
-        format!("waiting on:{}", shares.collect::<String>())
-    };
-    let mut parts = vec![(waiting, Style::Plain)];
-    if let Some(steal) = figures.steal.filter(|steal| *steal >= 0.005) {
-        let style = if steal >= 0.1 {
-            Style::Bad
-        } else {
-            Style::Warn
+    let mut first = Line::default();
+    if let Some(ratio) = figures.imbalance {
+        let style = match ratio >= cores::UNEVEN {
+            true => Style::Warn,
+            false => Style::Plain,
         };
-        parts.push((format!("   steal {:.0}%", steal * 100.0), style));
+        first.add(format!("imbalance {ratio:.1}x"), style);
     }
-    line.add_fitting(scene.columns, &parts);
-    line
+    let mut second = Line::of("waiting on:", Style::Plain);
+    if figures.waiting.is_empty() {
+        second.add(" producers (none sends)", Style::Plain);
+    }
+    for (what, share) in &figures.waiting {
+        second.add(format!(" {what} {:.0}%", share * 100.0), Style::Plain);
+    }
+    if let Some(steal) = figures.steal.filter(|steal| *steal >= 0.005) {
+        let style = match steal >= 0.1 {
+            true => Style::Bad,
+            false => Style::Warn,
+        };
+        let text = format!("   steal {:.0}%", steal * 100.0);
+        second.add_fitting(scene.columns, &[(text, style)]);
+    }
+    if first.0.is_empty() {
+        return vec![second];
+    }
+    if first.width() + 3 + second.width() > scene.columns {
+        return vec![first, second];
+    }
+    first.add("   ", Style::Plain);
+    first.0.extend(second.0);
+    vec![first]
 }
 
-const HELP: &str = "
-busy    share of the time that the core's thread was on its CPU; its history beside it
-in/s    records accepted a second; MB/s their bytes (1 MB = 1,000,000 bytes)
-flush/s blocks made durable a second; e/blk entries in one: producers sharing a flush
-fl p99  99 of 100 blocks were durable within this time
-fwd     parts of requests a second that belonged to another core
-conn    open connections; mem memory held for requests, answers and recent blocks
-<- 2.1x so many times as busy as the cores are on average
-waiting on   what the time of produce requests goes into: flush the disk (gathering,
-             writing, flushing), cpu checking and staging, net clients and sockets,
-             memory a full budget (`penstock config`); steal: other guests of this host
+/// What the keys do.
+const KEYS: [(&str, &str); 8] = [
+    ("1 2 3", "cores, topics, groups; Tab goes around"),
+    ("s", "sort by the next column"),
+    ("/", "show only rows that match; Esc shows all again"),
+    ("f", "freeze, and go on; n is one step while frozen"),
+    ("d", "write the dump behind this frame into a file here"),
+    ("up down", "scroll"),
+    ("?", "this page; any key leaves it"),
+    ("q", "quit"),
+];
 
-1 2 3 or Tab  tabs         s  sort by the next column     / filter rows, Esc clears it
-up down       scroll       f  freeze, n one step on       d write the dump into a file
-? this page                q  quit                        any key leaves this page";
+/// What the columns and lines mean.
+const MEANINGS: [(&str, &str); 9] = [
+    (
+        "busy",
+        "share of time that the core's thread was on its CPU; its history",
+    ),
+    (
+        "in/s",
+        "records accepted a second; MB/s their bytes, 1 MB = 1,000,000",
+    ),
+    ("flush/s", "blocks made durable a second"),
+    (
+        "e/blk",
+        "entries in a block: producers that share one flush",
+    ),
+    ("fl p99", "99 of 100 blocks were durable within this time"),
+    (
+        "fwd",
+        "parts of requests a second that belonged to another core",
+    ),
+    (
+        "mem",
+        "memory for requests, answers, recent blocks; conn: connections",
+    ),
+    ("2.1x", "so many times as busy as the cores are on average"),
+    (
+        "waiting",
+        "what the time of produce requests goes into: flush the disk, with gathering before it; \
+         cpu checking and answering; net bytes still coming in; memory a full budget. steal: time \
+         that the hypervisor gave to others",
+    ),
+];
 
-fn help() -> Vec<Line> {
-    HELP.lines()
-        .map(|line| Line::of(line, Style::Plain))
-        .collect()
+fn help(columns: usize) -> Vec<Line> {
+    const TERM: usize = 9;
+    let mut lines = Vec::new();
+    for (term, meaning) in KEYS.into_iter().chain(MEANINGS) {
+        for (index, text) in wrapped(meaning, columns.saturating_sub(TERM))
+            .into_iter()
+            .enumerate()
+        {
+            let term = if index == 0 { term } else { "" };
+            let mut line = Line::of(format!("{term:<TERM$}"), Style::Strong);
+            line.add(text, Style::Plain);
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// Text in lines of at most `columns`, broken at blanks; at least one line.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is one at least");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= columns {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }

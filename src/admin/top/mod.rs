@@ -17,7 +17,7 @@ mod topics;
 mod view;
 
 use self::figures::Figures;
-use self::frame::{Frame, Line, Size, Style};
+use self::frame::{Frame, Line, Size, Style, wrapped};
 use self::number::Glyphs;
 use self::source::{Report, Tape};
 use self::story::Story;
@@ -59,7 +59,7 @@ pub fn run(args: &TopArgs, out: &mut Output) -> Result<(), AdminError> {
     let mut screen = Screen {
         view: View::new(args.tab, link, glyphs, interval_ms),
         story: Story::default(),
-        earlier: None,
+        figures: Figures::default(),
         now: None,
         lost_at_ns: None,
     };
@@ -98,15 +98,15 @@ fn parse_size(text: &str) -> Result<Size, AdminError> {
 struct Screen {
     view: View,
     story: Story,
-    earlier: Option<Dump>,
+    figures: Figures,
     now: Option<Dump>,
     lost_at_ns: Option<u64>,
 }
 
 impl Screen {
     fn frame(&self, size: Size) -> Frame {
-        let (earlier, now) = (self.earlier.as_ref(), self.now.as_ref());
-        Frame::of(earlier, now, &self.story, &self.view, size)
+        let now = self.now.as_ref();
+        Frame::of(&self.figures, now, &self.story, &self.view, size)
     }
 
     fn take(&mut self, dump: Dump) {
@@ -114,11 +114,12 @@ impl Screen {
         let restarted = before.as_ref().is_some_and(|before| {
             before.uptime_ms > dump.uptime_ms || before.process["pid"] != dump.process["pid"]
         });
-        self.earlier = before.filter(|_| !restarted);
         self.story.found(dump.unix_ms, restarted);
-        let figures = Figures::of(self.earlier.as_ref(), &dump);
-        let earlier = self.earlier.as_ref();
-        self.story.take(earlier, &dump, &figures, self.view.glyphs);
+        let earlier = before.filter(|_| !restarted);
+        self.figures = Figures::of(earlier.as_ref(), &dump);
+        let glyphs = self.view.glyphs;
+        self.story
+            .take(earlier.as_ref(), &dump, &self.figures, glyphs);
         self.now = Some(dump);
     }
 
@@ -161,17 +162,22 @@ impl Screen {
                 terminal.draw(&bytes).map_err(host)?;
                 drawn = Some(size);
             }
-            let deed = match terminal.key(KEY_PATIENCE) {
-                Some(key) => self.view.key(key),
-                None => Deed::Nothing,
-            };
-            match deed {
-                Deed::Quit => break,
-                Deed::WriteDump => self.write_dump(),
-                Deed::Nothing | Deed::Draw | Deed::Step => {}
+            // Everything typed meanwhile is taken before the next frame is drawn.
+            let mut patience = KEY_PATIENCE;
+            let mut step = false;
+            fresh = false;
+            while let Some(key) = terminal.key(patience) {
+                patience = Duration::ZERO;
+                let deed = self.view.key(key);
+                fresh |= deed != Deed::Nothing;
+                step |= deed == Deed::Step;
+                match deed {
+                    Deed::Quit => return Ok(()),
+                    Deed::WriteDump => self.write_dump(),
+                    Deed::Nothing | Deed::Draw | Deed::Step => {}
+                }
             }
-            fresh = deed != Deed::Nothing;
-            fresh |= self.news(reports, deed == Deed::Step);
+            fresh |= self.news(reports, step);
         }
         Ok(())
     }
@@ -241,11 +247,9 @@ fn terminal_or_usual() -> Size {
 }
 
 /// The third tab. It has a place already so that nobody looks for it elsewhere.
-fn groups() -> Vec<Line> {
-    [
-        "This broker has no consumer groups yet.",
-        "Consumers choose their partitions and keep their offsets themselves; lag will be here.",
-    ]
-    .map(|text| Line::of(text, Style::Faint))
-    .into()
+fn groups(columns: usize) -> Vec<Line> {
+    let text = "This broker has no consumer groups yet: consumers choose their partitions and \
+                keep their offsets themselves. Members and lag will be shown here.";
+    let lines = wrapped(text, columns).into_iter();
+    lines.map(|text| Line::of(text, Style::Faint)).collect()
 }

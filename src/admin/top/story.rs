@@ -31,7 +31,7 @@ const FLUSH_LONG_TIMES: u64 = 5;
 /// An executor that is held up for so long is worth a line.
 const HELD_UP_NS: u64 = 20_000_000;
 /// Events that say the same within so long are one.
-const SAME_WITHIN_MS: i64 = 3_000;
+const SAME_WITHIN_MS: i64 = 5_000;
 
 impl Story {
     /// Takes the next dump into account.

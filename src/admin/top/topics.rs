@@ -16,7 +16,7 @@ const COLUMNS: [Column; 7] = [
     ("in/s", 7, |topic| topic.in_per_s),
     ("out/s", 7, |topic| topic.out_per_s),
     ("in MB/s", 8, |topic| Some(topic.in_bytes_per_s? / 1e6)),
-    ("log", 7, |topic| Some(topic.log_bytes as f64)),
+    ("size", 7, |topic| Some(topic.log_bytes as f64)),
     ("records", 8, |topic| Some(topic.log_records as f64)),
     ("parts", 6, |topic| Some(topic.partitions as f64)),
     ("out MB/s", 9, |topic| Some(topic.out_bytes_per_s? / 1e6)),
@@ -24,7 +24,7 @@ const COLUMNS: [Column; 7] = [
 
 /// Titles of what rows may be sorted by; the first is by traffic, the last by name.
 const SORTS: [&str; 9] = [
-    "", "in/s", "out/s", "in MB/s", "log", "records", "parts", "out MB/s", "topic",
+    "", "in/s", "out/s", "in MB/s", "size", "records", "parts", "out MB/s", "topic",
 ];
 
 /// The rows that fit into `room` lines, with their header.
@@ -110,7 +110,7 @@ fn row(topic: &TopicLine, name_columns: usize, columns: &[Column]) -> Line {
     for (title, width, of) in columns {
         let text = match of(topic) {
             None => "-".to_owned(),
-            Some(value) if matches!(*title, "parts" | "records" | "log") && value < 1000.0 => {
+            Some(value) if matches!(*title, "parts" | "records" | "size") && value < 1000.0 => {
                 format!("{value:.0}")
             }
             Some(value) => three(value),

@@ -112,7 +112,7 @@ impl View {
         if self.typing {
             return self.type_filter(key);
         }
-        if self.help && key != Key::Char('q') {
+        if self.help && !matches!(key, Key::Char('q') | Key::Hangup) {
             self.help = false;
             return Deed::Draw;
         }
