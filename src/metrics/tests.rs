@@ -211,3 +211,39 @@ fn snapshots_are_send() {
     send::<CoreSnapshot>();
     send::<Dump>();
 }
+
+/// Goal: the small page stays within 1 MiB on the largest host that is expected, and depends on
+/// nothing but its cores. Method: 128 cores with every histogram filled, and very many topics.
+#[test]
+fn the_small_page_is_small() {
+    let core = CoreMetrics::new(CoreId(0), 0);
+    for ns in (0..2000).map(|step| 1000 + step * step * 1000) {
+        core.journal.write.record(ns);
+        core.stages.write.record(ns);
+        core.requests.produce.record(ns);
+    }
+    for number in 0..160 {
+        core.requests.errors.inc(number);
+        core.requests.received.inc(number);
+    }
+    core.journal.written.add(u64::MAX / 256);
+    let mut dump = sample();
+    dump.cores = (0..128)
+        .map(|number| CoreSnapshot {
+            core: number,
+            ..core.snapshot()
+        })
+        .collect();
+    let few = dump.to_prometheus(false);
+    assert!(few.len() <= 1 << 20, "{} bytes", few.len());
+    let many = (0..5000).map(|number| topic(&format!("topic-{number}"), number));
+    dump.topics = Topics::busiest(many.collect());
+    assert_eq!(dump.to_prometheus(false), few);
+    assert_eq!(dump.topics.omitted, 4000);
+    assert!(
+        dump.topics
+            .listed
+            .iter()
+            .all(|topic| topic.in_records >= 4000)
+    );
+}

@@ -3,6 +3,28 @@
 
 use crate::metrics::{CoreSnapshot, Dump, HistogramSnapshot, Reading};
 
+/// From one dump to the next.
+pub struct Step<'a> {
+    /// The one before, if there is one of the same process.
+    pub earlier: Option<&'a Dump>,
+    /// The newest.
+    pub now: &'a Dump,
+    /// What happened between them.
+    pub since: Option<Dump>,
+}
+
+impl<'a> Step<'a> {
+    /// Works the difference out, once for all who need it.
+    #[must_use]
+    pub fn new(earlier: Option<&'a Dump>, now: &'a Dump) -> Step<'a> {
+        Step {
+            earlier,
+            now,
+            since: earlier.map(|earlier| now.since(earlier)),
+        }
+    }
+}
+
 /// What is shown of one core, or of all.
 #[derive(Clone, Debug, Default)]
 pub struct CoreFigures {
@@ -76,10 +98,10 @@ pub struct Figures {
 const BUSY_LEAST: f64 = 0.05;
 
 impl Figures {
-    /// The figures at `now`, with rates since `earlier`.
+    /// The figures at the end of a step, with the rates of it.
     #[must_use]
-    pub fn of(earlier: Option<&Dump>, now: &Dump) -> Figures {
-        let since = earlier.map(|earlier| now.since(earlier));
+    pub fn of(step: &Step<'_>) -> Figures {
+        let (now, since) = (step.now, &step.since);
         let seconds = since.as_ref().map(|since| since.uptime_ms as f64 / 1000.0);
         let interval = since.as_ref().zip(seconds.filter(|seconds| *seconds > 0.0));
         let cores: Vec<CoreFigures> = now
@@ -99,7 +121,7 @@ impl Figures {
             imbalance: imbalance(&cores),
             total: core_figures(&now.total(), sum),
             waiting: sum.map_or_else(Vec::new, |(since, _)| waiting(since)),
-            steal: steal(earlier, now),
+            steal: steal(step.earlier, now),
             topics: topics(interval, now),
             topics_omitted: now.topics.omitted,
             cores,

@@ -16,7 +16,7 @@ mod tests;
 mod topics;
 mod view;
 
-use self::figures::Figures;
+use self::figures::{Figures, Step};
 use self::frame::{Frame, Line, Size, Style, wrapped};
 use self::number::Glyphs;
 use self::source::{Report, Tape};
@@ -114,12 +114,15 @@ impl Screen {
         let restarted = before.as_ref().is_some_and(|before| {
             before.uptime_ms > dump.uptime_ms || before.process["pid"] != dump.process["pid"]
         });
-        self.story.found(dump.unix_ms, restarted);
         let earlier = before.filter(|_| !restarted);
-        self.figures = Figures::of(earlier.as_ref(), &dump);
-        let glyphs = self.view.glyphs;
-        self.story
-            .take(earlier.as_ref(), &dump, &self.figures, glyphs);
+        if let (Some(earlier), Link::Replay { .. }) = (&earlier, &self.view.link) {
+            let passed_ms = u64::try_from(dump.unix_ms - earlier.unix_ms).unwrap_or(0);
+            self.view.interval_ms = (passed_ms + 50) / 100 * 100;
+        }
+        let step = Step::new(earlier.as_ref(), &dump);
+        self.figures = Figures::of(&step);
+        self.story.take(&step, &self.figures, self.view.glyphs);
+        self.story.found(dump.unix_ms, restarted);
         self.now = Some(dump);
     }
 

@@ -1,10 +1,10 @@
 //! What is remembered from frame to frame: how busy each core was, and what happened that a person
 //! would ask about later.
 
-use super::figures::{Figures, flushes, histogram};
+use super::figures::{Figures, Step, flushes, histogram};
 use super::number::Glyphs;
 use crate::limits::{TOP_EVENTS_KEPT, TOP_HISTORY_KEPT};
-use crate::metrics::{CoreSnapshot, Dump, METRICS, Reading};
+use crate::metrics::{CoreSnapshot, METRICS, Reading};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Something that happened.
@@ -35,7 +35,7 @@ const SAME_WITHIN_MS: i64 = 5_000;
 
 impl Story {
     /// Takes the next dump into account.
-    pub fn take(&mut self, earlier: Option<&Dump>, now: &Dump, figures: &Figures, glyphs: Glyphs) {
+    pub fn take(&mut self, step: &Step<'_>, figures: &Figures, glyphs: Glyphs) {
         for core in &figures.cores {
             let Some(busy) = core.busy else { continue };
             let history = self.busy.entry(core.core).or_default();
@@ -44,11 +44,9 @@ impl Story {
             }
             history.push_back(busy);
         }
-        let Some(earlier) = earlier else { return };
-        let since = now.since(earlier);
-        for core in &since.cores {
+        for core in step.since.iter().flat_map(|since| &since.cores) {
             for text in happened(core, glyphs) {
-                self.say(now.unix_ms, format!("core {}: {text}", core.core));
+                self.say(step.now.unix_ms, format!("core {}: {text}", core.core));
             }
         }
     }
