@@ -179,6 +179,10 @@ fn body(scene: &Scene<'_>, room: usize) -> Vec<Line> {
         Tab::Groups => groups(scene.columns),
     };
     lines.truncate(room);
+    // Where there is room, what is beneath stands apart.
+    if lines.len() < room && !foot.is_empty() {
+        lines.push(Line::default());
+    }
     lines.extend(foot);
     lines
 }
@@ -405,7 +409,8 @@ const MEANINGS: [(&str, &str); 9] = [
 fn help(columns: usize) -> Vec<Line> {
     const TERM: usize = 9;
     let mut lines = Vec::new();
-    for (term, meaning) in KEYS.into_iter().chain(MEANINGS) {
+    let apart = [("", "")];
+    for (term, meaning) in KEYS.into_iter().chain(apart).chain(MEANINGS) {
         for (index, text) in wrapped(meaning, columns.saturating_sub(TERM))
             .into_iter()
             .enumerate()

@@ -1,8 +1,8 @@
 //! `penstock top`: what every core is doing, as a live screen, a playback, or one frame of text.
 //!
-//! Figures are worked out (`figures`) from two dumps; a frame (`frame`, with a file for each tab) is
-//! a pure function of them, of what is remembered (`story`) and of what was chosen (`view`); only
-//! this file and `source` touch the world.
+//! Figures are worked out (`figures`) from two dumps; a frame (`frame`, with a file for each tab)
+//! is a pure function of them, of what is remembered (`story`) and of what was chosen (`view`);
+//! only this file and `source` touch the world.
 
 mod cores;
 mod figures;

@@ -1,5 +1,5 @@
-//! Frames, seen whole: what each size shows is kept in `tests/data/top-frames.txt`, so that a change
-//! of the picture is seen in review. `PENSTOCK_WRITE_FRAMES=1` writes it anew.
+//! Frames, seen whole: what each size shows is kept in `tests/data/top-frames.txt`, so that a
+//! change of the picture is seen in review. `PENSTOCK_WRITE_FRAMES=1` writes it anew.
 
 use super::figures::{Figures, Step};
 use super::frame::{Frame, Size};
@@ -181,8 +181,8 @@ fn frames_are_as_they_were_looked_at() {
     assert_eq!(kept.lines().count(), all.lines().count());
 }
 
-/// Goal: no frame is larger than its screen, whatever that is. Method: sizes up to 100 × 30 and some
-/// beyond, on each tab, with the help and with a lost broker.
+/// Goal: no frame is larger than its screen, whatever that is. Method: sizes up to 100 × 30 and
+/// some beyond, on each tab, with the help and with a lost broker.
 #[test]
 fn a_frame_fits_every_screen() {
     for cores in [1, 24, 130] {
