@@ -202,8 +202,8 @@ fn wait_for_file(path: &Path, told: impl Fn(&Dump) -> bool) -> Dump {
 }
 
 /// Goal: SIGUSR1 writes a dump and the broker goes on; a stop writes the last one and keeps the
-/// one before; both can be merged and compared; `none` writes nothing. Method: produce, signal, produce,
-/// stop, and look at the files.
+/// one before; both can be merged and compared; `none` writes nothing. Method: produce, signal,
+/// produce, stop, and look at the files.
 #[test]
 fn dumps_are_written_on_a_signal_and_at_exit() {
     let home = broker::home("figures-dump");
