@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use penstock::metrics::{CoreSnapshot, Dump, HistogramSnapshot, Reading, SCHEMA};
@@ -275,5 +276,61 @@ fn pages_stay_small_with_ten_thousand_partitions() {
     let dump = dump(ready.http);
     assert_eq!(dump.topics.listed.len(), 1_000);
     assert_eq!(dump.topics.omitted, 250);
+    broker.stop(TIMEOUT);
+}
+
+fn run(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
+    let output = command
+        .args(arguments)
+        .env_remove("LC_ALL")
+        .env("LANG", "C");
+    let output = output.output().expect("the binary can be started");
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Goal: `top` without a terminal prints one frame that fits, live and played back; a recording has
+/// whole dumps; `--interval` has rates. Method: the binary, its output in pipes.
+#[test]
+fn top_prints_and_plays_back() {
+    let home = broker::home("figures-top");
+    let (broker, ready) = Broker::start(&Options::new(home.path()).cores(2));
+    let mut connection = open(ready.kafka[0]);
+    create(&mut connection, "orders", 2);
+    assert_eq!(produce(&mut connection, "orders", 0, 0), code::NONE);
+    let http = ready.http.to_string();
+    let live = run(&[
+        "top",
+        "--http",
+        &http,
+        "--interval",
+        "0.1",
+        "--size",
+        "80x24",
+    ]);
+    assert!(
+        live.starts_with("penstock ") && live.contains("[1 Cores]"),
+        "{live}"
+    );
+    assert!(
+        live.is_ascii() && live.lines().all(|line| line.len() <= 80),
+        "{live}"
+    );
+    let follow = ["dump", "--http", &http, "--follow", "--interval", "0.05"];
+    let tape = run(&[&follow[..], &["--count", "3"]].concat());
+    assert_eq!(tape.lines().map(parse).count(), 3);
+    let path = home.path().join("tape.jsonl");
+    fs::write(&path, tape).expect("written");
+    let path = path.display().to_string();
+    let played = run(&["top", "--from", &path, "--once", "--tab", "topics"]);
+    assert!(
+        played.contains("orders") && played.contains("replay of"),
+        "{played}"
+    );
+    let between = run(&["dump", "--http", &http, "--interval", "0.1", "--brief"]);
+    let between: serde_json::Value = serde_json::from_str(&between).expect("JSON");
+    assert_eq!(between["rates"]["total"]["produce"]["records_per_s"], 0.0);
+    assert!(between["rates"]["interval_ms"].as_u64() >= Some(100));
     broker.stop(TIMEOUT);
 }
