@@ -164,15 +164,16 @@ fn parse_sequence(bytes: &mut VecDeque<u8>) -> Option<Key> {
         return Some(Key::Escape);
     }
     bytes.pop_front();
-    let mut parameter = 0;
+    let mut parameter = 0_u32;
     while let Some(byte) = bytes.pop_front() {
         match byte {
             b'A' => return Some(Key::Up),
             b'B' => return Some(Key::Down),
             b'C' => return Some(Key::Right),
-            b'~' if parameter == b'5' => return Some(Key::PageUp),
-            b'~' if parameter == b'6' => return Some(Key::PageDown),
-            b'0'..=b'9' | b';' => parameter = byte,
+            b'~' if parameter == 5 => return Some(Key::PageUp),
+            b'~' if parameter == 6 => return Some(Key::PageDown),
+            b'0'..=b'9' => parameter = parameter % 1000 * 10 + u32::from(byte - b'0'),
+            b';' => parameter = 0,
             _ => return None,
         }
     }
