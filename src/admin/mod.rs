@@ -13,6 +13,7 @@ pub mod probe;
 pub mod produce;
 pub mod record;
 pub mod sender;
+pub mod top;
 pub mod topic;
 pub mod tune;
 pub mod verify;
@@ -34,6 +35,7 @@ pub fn run(verb: &Verb) -> Result<(), AdminError> {
         Verb::Produce(args) => produce::run(args, &mut out),
         Verb::Consume(args) => consume::run(args, &mut out),
         Verb::Dump(args) => dump::run(args, &mut out),
+        Verb::Top(args) => top::run(args, &mut out),
         Verb::Probe(args) => probe::run(args, &mut out),
         Verb::Tune(args) => tune::run(args, &mut out),
         Verb::Verify(args) => verify::run(args, &mut out),

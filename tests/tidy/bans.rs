@@ -34,6 +34,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "an end without destructors when the reader went away",
     ),
     (
+        "src/env/blocking/terminal.rs",
+        "the terminal's settings, and a wait for a key",
+    ),
+    (
         "src/env/real/preflight/tests.rs",
         "limits and filters of the test's own process",
     ),
@@ -59,6 +63,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ),
     ("src/env/process/mod.rs", "system calls that no crate wraps"),
     ("src/env/process/signals.rs", "signal dispositions"),
+    (
+        "src/env/process/usage.rs",
+        "system calls that no crate wraps",
+    ),
     (
         "src/env/process/tests.rs",
         "what the above did, asked of the kernel",
@@ -88,6 +96,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
 
 /// The files that may share memory between threads, each with why.
 const SHARED_FILES: &[(&str, &str)] = &[
+    (
+        "src/env/blocking/terminal.rs",
+        "how the terminal was, for whichever thread ends the process",
+    ),
     ("src/env/process/mod.rs", "what a signal handler may touch"),
     (
         "src/env/real/executor.rs",
