@@ -103,6 +103,19 @@ pub fn unix_ms() -> i64 {
     }
 }
 
+/// Nanoseconds since 1970 on the wall clock; 0 if the host's clock is before it.
+#[must_use]
+pub fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Keeps the calling thread on one CPU. Says whether the kernel agreed.
+#[must_use]
+pub fn pin_thread(cpu: usize) -> bool {
+    core_affinity::set_for_current(core_affinity::CoreId { id: cpu })
+}
+
 /// Blocks this thread. Never on an executor.
 pub fn sleep_blocking(duration: Duration) {
     std::thread::sleep(duration);
