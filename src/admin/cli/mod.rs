@@ -1,8 +1,10 @@
 //! The command line as it is typed. What it means is decided by the verbs.
 
 mod flags;
+mod load;
 
 pub use flags::KeyFlags;
+pub use load::{ArrivalsArg, FromArg, LoadArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -15,7 +17,7 @@ use std::path::PathBuf;
     about = "A durable, ordered message broker that speaks the Kafka protocol",
     after_help = "Exit codes: 0 done or stopped as asked, 1 misuse or a failed request, 2 \
                   configuration or port, 3 the host lacks something, 4 data directory refused, \
-                  5 the disk failed, 6 a bug, 141 the reader of the output went away."
+                  5 the disk failed, 6 a bug, 10-14 what `load` found, 141 the reader of the output went away."
 )]
 pub struct Cli {
     /// What to do.
@@ -34,6 +36,8 @@ pub enum Verb {
     Produce(ProduceArgs),
     /// Read records of a topic
     Consume(ConsumeArgs),
+    /// Load a broker at a set rate and report what it did
+    Load(Box<LoadArgs>),
     /// Print the broker's metrics as JSON, or compare two such dumps
     Dump(DumpArgs),
     /// Check a data directory while no broker uses it

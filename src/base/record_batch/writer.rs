@@ -30,16 +30,11 @@ impl BatchWriter {
     }
 
     /// Adds a record without headers, `timestamp` in milliseconds since 1970, and gives its value
-    /// to be filled: it has `value_bytes` bytes, each of them 0 or left from earlier use.
+    /// where it lies now, to be changed in place.
     ///
     /// # Panics
     /// A length does not fit 32 bits.
-    pub fn append(
-        &mut self,
-        timestamp: i64,
-        key: Option<&[u8]>,
-        value_bytes: usize,
-    ) -> &mut [u8] {
+    pub fn append(&mut self, timestamp: i64, key: Option<&[u8]>, value: &[u8]) -> &mut [u8] {
         if self.count == 0 {
             self.base_timestamp = timestamp;
             self.max_timestamp = timestamp;
@@ -48,13 +43,13 @@ impl BatchWriter {
         let timestamp_delta = zigzag(timestamp.wrapping_sub(self.base_timestamp));
         let offset_delta = zigzag(i64::from(self.count));
         let key_length = zigzag(key.map_or(-1, |key| length(key.len())));
-        let value_length = zigzag(length(value_bytes));
+        let value_length = zigzag(length(value.len()));
         let fields = [timestamp_delta, offset_delta, key_length, value_length];
         // Attributes and the count of headers, 0 both, take a byte each.
         let body = 2
             + fields.map(varint_bytes).iter().sum::<usize>()
             + key.map_or(0, <[u8]>::len)
-            + value_bytes;
+            + value.len();
         let out = &mut self.bytes;
         varint(out, zigzag(length(body)));
         out.push(0);
@@ -64,9 +59,10 @@ impl BatchWriter {
         out.extend_from_slice(key.unwrap_or_default());
         varint(out, value_length);
         let start = out.len();
-        out.resize(start + value_bytes + 1, 0);
+        out.extend_from_slice(value);
+        out.push(0);
         self.count += 1;
-        &mut self.bytes[start..start + value_bytes]
+        &mut self.bytes[start..start + value.len()]
     }
 
     /// Records so far.
@@ -144,7 +140,9 @@ mod tests {
                     headers: &[],
                     timestamp,
                 });
-                writer.append(timestamp, *key, size).copy_from_slice(&value);
+                let template = vec![0; size];
+                let place = writer.append(timestamp, *key, &template);
+                place.copy_from_slice(&value);
             }
             assert_eq!((writer.count(), writer.bytes()), (3, builder.bytes()));
             let mut written = writer.finish();

@@ -83,6 +83,21 @@ pub fn kernel_release() -> String {
     release.trim().to_owned()
 }
 
+/// The command that started this process, quoted where a shell would need it.
+#[must_use]
+pub fn command_line() -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=,+@%^".contains(letter);
+    let words = std::env::args_os().map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// This process' number.
 #[must_use]
 pub fn process_id() -> u32 {

@@ -7,7 +7,7 @@ pub mod ready;
 pub mod signals;
 
 pub use facts::{
-    affinity_cpus, hostname, kernel_release, memory_bytes, process_id, random_bytes,
+    affinity_cpus, command_line, hostname, kernel_release, memory_bytes, process_id, random_bytes,
     refuse_huge_pages, thread_cpu_ns, user_is_root,
 };
 pub use lock::{DataLock, LockError, data_dir, is_file};
@@ -107,7 +107,9 @@ pub fn unix_ms() -> i64 {
 #[must_use]
 pub fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
 }
 
 /// Keeps the calling thread on one CPU. Says whether the kernel agreed.
