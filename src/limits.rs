@@ -322,7 +322,11 @@ limits! {
     pub const LOAD_PROGRESS_MS: u64 = 1_000;
     /// Milliseconds without any answer, while some are due, that are noted as a stall.
     pub const LOAD_STALL_MS: u64 = 100;
-    /// Events and examples of findings that one run of `load` keeps.
+    /// Milliseconds before a consumer of `load` asks again after an error.
+    pub const LOAD_FETCH_PAUSE_MS: u64 = 100;
+    /// Examples of what the check of payloads found that one run of `load` keeps.
+    pub const LOAD_EXAMPLES_MAX: usize = 10;
+    /// Events that one run of `load` keeps.
     pub const LOAD_EVENTS_MAX: usize = 1_000;
     /// Intervals of one run of `load`, unless their length is given.
     pub const LOAD_INTERVALS_MAX: u64 = 600;

@@ -7,7 +7,7 @@
 use super::plan::timeline::Timeline;
 use super::plan::{Leaders, Plan, spread::Spread};
 use super::run::{About, Ended, Event, EventKind, Failure, Interval, Phase, Run, Setup, Step};
-use super::worker::{Command, Progress, Report, Stage, Surroundings, Tally, Worker};
+use super::worker::{Command, Progress, Report, Stage, Surroundings, Tally, Worker, judge};
 use crate::env::net::PollWaker;
 use crate::env::process;
 use crate::limits;
@@ -123,20 +123,14 @@ impl<'a> Conductor<'a> {
         let unix_offset_ns = process::unix_ns().saturating_sub(process::monotonic_ns());
         let (sender, reports) = flume::unbounded();
         let mut seats = Vec::new();
-        let producers: Vec<u32> = plan
-            .produce
-            .as_ref()
-            .map_or_else(Vec::new, |produce| produce.own().collect());
-        for number in 0..plan.cpus.len() {
-            let own = producers.iter().copied().enumerate();
-            let own = own.filter(|(place, _)| place % plan.cpus.len() == number);
-            let own: Vec<u32> = own.map(|(_, producer)| producer).collect();
+        for (number, (producers, consumers)) in shares(plan).into_iter().enumerate() {
             let around = Surroundings {
                 plan: plan.clone(),
                 spread: Spread::new(&plan.target),
                 unix_offset_ns,
             };
-            seats.push(seat(number, around, &own, &sender)?);
+            let people = (&producers[..], &consumers[..]);
+            seats.push(seat(number, around, people, &sender)?);
         }
         let ask = { world }.split();
         let mut conductor = Conductor {
@@ -196,6 +190,10 @@ impl<'a> Conductor<'a> {
         self.progress.clear();
         self.tell(|| Command::Stage(stage.clone()));
         let tallies = self.listen(&stage);
+        let firsts = tallies.values().filter_map(|tally| tally.first_fetch_ns);
+        let first_fetch_ms = firsts.min().map(|ns| ns / 1_000_000);
+        let known = &mut self.run.setup.first_fetch_ms;
+        *known = known.or(first_fetch_ms);
         let at_ms = (begin_ns - began_ns) / 1_000_000;
         self.add_steps(planned, at_ms);
         let over_ns = tallies.values().map(|tally| tally.over_ns).max();
@@ -271,9 +269,26 @@ impl<'a> Conductor<'a> {
                 let seconds = now.saturating_sub(stage.begin_ns) as f64 / 1e9;
                 (self.world.watch)(&Glimpse::Progress(seconds, &self.progress));
             }
+            self.end_what_is_received();
             self.end_what_is_stuck(stage, &mut moved, now);
         }
         tallies
+    }
+
+    /// Once the producers have their answers and every set of consumers has every message that was
+    /// acknowledged, nothing more is to come.
+    fn end_what_is_received(&mut self) {
+        let Some(consume) = &self.plan.consume else {
+            return;
+        };
+        let workers = self.progress.values();
+        let is_settled =
+            self.progress.len() == self.seats.len() && workers.clone().all(|one| one.is_settled);
+        let acknowledged: u64 = workers.clone().map(|one| one.acknowledged).sum();
+        let received: u64 = workers.map(|one| one.received).sum();
+        if is_settled && received >= acknowledged * u64::from(consume.sets) {
+            self.tell(|| Command::Received);
+        }
     }
 
     /// A load limited by number would wait for ever for a broker that does not come back.
@@ -303,7 +318,7 @@ impl<'a> Conductor<'a> {
             Report::Stall(worker, from, until) => self.stalls[worker].push((from, until)),
             // The desk asks once, however many workers want to know.
             Report::LeadersWanted => drop(self.leaders.asks.try_send(())),
-            Report::Ready | Report::Progress(_) | Report::Done(_) => {}
+            Report::Ready | Report::Progress(_) | Report::Done(_) | Report::Last(..) => {}
         }
     }
 
@@ -377,6 +392,16 @@ impl<'a> Conductor<'a> {
             // A worker that panicked has ended the process.
             let _ = seat.thread.join();
         }
+        let (mut sent, mut checks) = (Vec::new(), Vec::new());
+        while let Ok((_, report)) = self.reports.try_recv() {
+            if let Report::Last(of_worker, check) = report {
+                sent.extend(of_worker);
+                checks.push(*check);
+            }
+        }
+        if let (true, Some(consume)) = (self.plan.verify, &self.plan.consume) {
+            self.run.verification = Some(judge(checks, &sent, consume.sets));
+        }
         let began_ns = self.began_ns.unwrap_or(0);
         for (from, until) in in_all(&self.stalls) {
             let text = format!("no answer for {} ms", (until - from) / 1_000_000);
@@ -425,15 +450,39 @@ impl<'a> World<'a> {
     }
 }
 
+/// Which producers and which consumers (with their set) each worker has: dealt out in turn,
+/// producers first.
+fn shares(plan: &Plan) -> Vec<(Vec<u32>, Vec<(u32, u32)>)> {
+    let mut shares = vec![(Vec::new(), Vec::new()); plan.cpus.len()];
+    let mut turn = 0;
+    if let Some(produce) = &plan.produce {
+        for producer in produce.own() {
+            shares[turn % plan.cpus.len()].0.push(producer);
+            turn += 1;
+        }
+    }
+    if let Some(consume) = &plan.consume {
+        let all = (0..consume.sets).flat_map(|set| {
+            let consumers = 0..consume.consumers;
+            consumers.map(move |consumer| (set, consumer))
+        });
+        for consumer in all {
+            shares[turn % plan.cpus.len()].1.push(consumer);
+            turn += 1;
+        }
+    }
+    shares
+}
+
 fn seat(
     number: usize,
     around: Surroundings,
-    producers: &[u32],
+    (producers, consumers): (&[u32], &[(u32, u32)]),
     reports: &flume::Sender<(usize, Report)>,
 ) -> Result<Seat, LoadError> {
     let (commands, told) = flume::unbounded();
     let cpu = around.plan.cpus[number];
-    let worker = Worker::new(number, around, producers, told, reports.clone());
+    let worker = Worker::new(number, around, producers, consumers, told, reports.clone());
     let worker = worker.map_err(LoadError::Host)?;
     let waker = worker.waker();
     let body = move || {

@@ -2,10 +2,12 @@
 
 use super::{AcksArg, BrokerArgs, CompressionArg};
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// How messages are spread within a rate.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum ArrivalsArg {
     /// Evenly.
     Constant,
@@ -14,7 +16,8 @@ pub enum ArrivalsArg {
 }
 
 /// Where consumers begin.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum FromArg {
     /// At the first record that is kept.
     Beginning,
@@ -23,7 +26,8 @@ pub enum FromArg {
 }
 
 /// `load`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(
     after_help = "RATE is messages a second over all producers: 5000, 20k, 1.5M; `max` is a closed \
     loop, as fast as the window of requests allows, and is reported as such.\n\
@@ -110,6 +114,33 @@ pub struct LoadArgs {
     /// Requests on their way at once, for each connection
     #[arg(long, value_name = "N", default_value = "5")]
     pub in_flight: usize,
+    /// Consumers, among whom the partitions are shared out; 0 for none
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub consumers: u32,
+    /// Independent sets of so many consumers: each reads every message
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub consume_times: u32,
+    /// Read only: from the beginning to the end as it is now, or new messages for --duration
+    #[arg(long)]
+    pub consume_only: bool,
+    /// Where consumers begin [default: end; beginning with --consume-only]
+    #[arg(long, value_enum)]
+    pub from: Option<FromArg>,
+    /// Check every payload: nothing lost, doubled, out of order or damaged
+    #[arg(long)]
+    pub verify: bool,
+    /// Most bytes of one fetch
+    #[arg(long, value_name = "SIZE", default_value = "8MiB")]
+    pub fetch_bytes: String,
+    /// Most bytes of one partition in one fetch
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    pub fetch_partition_bytes: String,
+    /// Fewest bytes worth an answer to a fetch
+    #[arg(long, value_name = "SIZE", default_value = "1")]
+    pub fetch_min_bytes: String,
+    /// How long the broker may wait for them, in milliseconds
+    #[arg(long, value_name = "MS", default_value = "500")]
+    pub fetch_wait_ms: i32,
     /// Send a request that failed again, up to so often
     #[arg(long, value_name = "N", default_value = "0")]
     pub retries: u32,
@@ -149,5 +180,6 @@ pub struct LoadArgs {
     pub quiet: bool,
     /// The broker.
     #[command(flatten)]
+    #[serde(flatten)]
     pub broker: BrokerArgs,
 }

@@ -7,6 +7,7 @@ pub use flags::KeyFlags;
 pub use load::{ArrivalsArg, FromArg, LoadArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// The whole command line.
@@ -74,7 +75,7 @@ pub struct ShowConfigArgs {
 }
 
 /// How to reach the broker.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub struct BrokerArgs {
     /// Broker to ask first: HOST:PORT, or several separated by commas
     #[arg(
@@ -167,7 +168,8 @@ pub struct TopicCommon {
 }
 
 /// Compression of record batches.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say all")]
 pub enum CompressionArg {
     None,
@@ -178,7 +180,8 @@ pub enum CompressionArg {
 }
 
 /// Which acknowledgement to wait for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum AcksArg {
     /// None: what was lost is not known.
     #[value(name = "0")]

@@ -7,10 +7,10 @@ use crate::base::record_batch::{Codec, HEADER_BYTES};
 use crate::env::{blocking, process};
 use crate::limits;
 use crate::load::conduct::StagePlan;
-use crate::load::plan::message::{Filler, Sizes};
+use crate::load::plan::message::{Filler, STAMP_BYTES, Sizes};
 use crate::load::plan::schedule::{Arrivals, Schedule, Stretch};
 use crate::load::plan::timeline::{Section, Timeline};
-use crate::load::plan::{Plan, Produce, Target};
+use crate::load::plan::{Consume, Plan, Produce, Target};
 use crate::load::run::{Phase, Step};
 use crate::load::worker::Pace;
 use std::path::Path;
@@ -26,6 +26,8 @@ const DURATION_DEFAULT_NS: u64 = 10_000 * MS;
 pub enum Rates {
     /// One after the other; `None` is a closed loop.
     Steps(Vec<Option<(f64, f64)>>),
+    /// Nothing is sent.
+    Silent,
 }
 
 /// Everything but the cluster.
@@ -61,10 +63,16 @@ pub fn read(args: &LoadArgs) -> Result<Intent, AdminError> {
     let length_ns = match (&args.duration, args.count) {
         (Some(text), _) => texts::time_ns(text).map_err(usage)?.max(MS) / MS * MS,
         (None, Some(_)) => ENDLESS_NS,
+        (None, None) if args.consume_only => ENDLESS_NS,
         (None, None) => DURATION_DEFAULT_NS,
     };
-    let Rates::Steps(steps) = &rates;
-    let whole_ns = warm_up_ns.saturating_add(length_ns.saturating_mul(steps.len() as u64));
+    let steps = match &rates {
+        Rates::Steps(steps) => steps.len() as u64,
+        Rates::Silent => 1,
+    };
+    // Reading has nothing to warm up for, and would be over before that.
+    let warm_up_ns = if args.consume_only { 0 } else { warm_up_ns };
+    let whole_ns = warm_up_ns.saturating_add(length_ns.saturating_mul(steps));
     let interval_ns = match args.interval_ms {
         Some(0) => return Err(usage("an interval takes at least 1 ms".to_owned())),
         Some(ms) => ms * MS,
@@ -94,6 +102,9 @@ fn random_seed() -> u64 {
 }
 
 fn rates(args: &LoadArgs) -> Result<Rates, String> {
+    if args.consume_only {
+        return Ok(Rates::Silent);
+    }
     if let Some(text) = &args.ramp {
         let ends = texts::range(text, texts::rate)?;
         return Ok(Rates::Steps(vec![Some(ends)]));
@@ -116,8 +127,19 @@ impl Intent {
     /// The one stage of a load whose rates are known beforehand.
     #[must_use]
     pub fn stage(&self) -> StagePlan {
-        let Rates::Steps(steps) = &self.rates;
-        self.stage_of(steps, |number| (number + 1).to_string())
+        match &self.rates {
+            Rates::Steps(steps) => self.stage_of(steps, |number| (number + 1).to_string()),
+            Rates::Silent => self.silent_stage(),
+        }
+    }
+
+    fn silent_stage(&self) -> StagePlan {
+        let mut stage = self.stage_of(&[None], |number| (number + 1).to_string());
+        stage.pace = Pace::Silent {
+            length_ns: self.length_ns,
+        };
+        stage.is_counted = self.length_ns == ENDLESS_NS;
+        stage
     }
 
     fn stage_of(&self, rates: &[Option<(f64, f64)>], name: impl Fn(usize) -> String) -> StagePlan {
@@ -188,9 +210,26 @@ fn section(length_ns: u64, step: usize, phase: Phase) -> Section {
 pub fn plan(args: &LoadArgs, intent: &Intent, target: Target) -> Result<Plan, AdminError> {
     let allowed = process::affinity_cpus();
     let mut cpus = texts::cpus(args.workers.as_deref(), &allowed).map_err(usage)?;
-    let produce = produce(args, intent)?;
-    // A worker without a producer would only take a CPU.
-    cpus.truncate(produce.own().count().max(1));
+    let produce = match intent.rates {
+        Rates::Silent => None,
+        Rates::Steps(_) => Some(produce(args, intent)?),
+    };
+    let consume = consume(args)?;
+    let is_stamped = produce.as_ref().is_none_or(|produce| produce.stamped);
+    if consume.is_some() && !is_stamped {
+        return Err(usage(format!(
+            "a message is told again only if it has {STAMP_BYTES} bytes at least (--size)"
+        )));
+    }
+    if args.verify && (consume.is_none() || produce.is_none()) {
+        return Err(usage(
+            "--verify checks what this load sends and reads: it needs --consumers".to_owned(),
+        ));
+    }
+    // A worker with nobody to work for would only take a CPU.
+    let producers = produce.as_ref().map_or(0, |produce| produce.own().count());
+    let consumers = consume.as_ref().map_or(0, |one| one.sets * one.consumers);
+    cpus.truncate((producers + consumers as usize).max(1));
     let seed = intent.seed;
     let start = args
         .start_at
@@ -199,9 +238,9 @@ pub fn plan(args: &LoadArgs, intent: &Intent, target: Target) -> Result<Plan, Ad
         seed,
         run: run_number(seed, start),
         cpus,
-        produce: Some(produce),
-        consume: None,
-        verify: false,
+        produce,
+        consume,
+        verify: args.verify,
         timeout_ns: args.timeout_ms.max(1) * MS,
         drain_ns: args.drain_ms * MS,
         interval_ns: intent.interval_ns,
@@ -259,6 +298,31 @@ fn produce(args: &LoadArgs, intent: &Intent) -> Result<Produce, AdminError> {
         in_flight,
         retries: args.retries,
     })
+}
+
+/// What is read, if anything.
+fn consume(args: &LoadArgs) -> Result<Option<Consume>, AdminError> {
+    let consumers = if args.consume_only {
+        args.consumers.max(1)
+    } else {
+        args.consumers
+    };
+    if consumers == 0 {
+        return Ok(None);
+    }
+    let size = |text: &str| -> Result<i32, AdminError> {
+        let bytes = texts::bytes(text).map_err(usage)?;
+        Ok(i32::try_from(bytes).expect("a size is below 16 MiB"))
+    };
+    Ok(Some(Consume {
+        consumers,
+        sets: args.consume_times.max(1),
+        until_end: args.consume_only && args.duration.is_none(),
+        fetch_bytes: size(&args.fetch_bytes)?,
+        partition_bytes: size(&args.fetch_partition_bytes)?,
+        min_bytes: size(&args.fetch_min_bytes)?,
+        max_wait_ms: args.fetch_wait_ms.max(0),
+    }))
 }
 
 fn codec_of(args: &LoadArgs) -> Codec {

@@ -6,13 +6,14 @@ mod intent;
 mod texts;
 mod watch;
 
-use super::cli::LoadArgs;
-use super::client::Client;
+use super::cli::{FromArg, LoadArgs};
+use super::client::{Client, Landmark};
 use super::error::AdminError;
 use super::output::{self, Output};
 use crate::base::exit::ExitCode;
 use crate::env::process;
 use crate::load::conduct::{Conductor, LoadError, World};
+use crate::load::plan::Target;
 use crate::load::run::{About, Run, Setup, latency_histogram};
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
     if !args.no_create {
         cluster::make_topics(&mut client, &names, args.partitions)?;
     }
-    let target = cluster::learn(&mut client, &names, None)?;
+    let target = cluster::learn(&mut client, &names, from(args))?;
     let watching = !args.quiet && output::watched();
     let mut plan = intent::plan(args, &intent, target)?;
     plan.watched = watching;
@@ -54,6 +55,7 @@ fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
     })
     .map_err(|error| AdminError::Host(error.to_string()))?;
     let mut watch = watch::Watch::new(watching, args.quiet);
+    let about = about(args, &intent, brokers(&plan.target));
     let world = World {
         interrupts,
         ask_leaders: Box::new(move || {
@@ -64,9 +66,32 @@ fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
         }),
         watch: Box::new(|glimpse| watch.show(glimpse)),
     };
-    let mut conductor = Conductor::start(&plan, about(args, &intent), setup, world)?;
+    let mut conductor = Conductor::start(&plan, about, setup, world)?;
     conductor.run_stage(&intent.stage(), args.start_at);
     Ok(conductor.finish())
+}
+
+/// Where reading begins, if anybody reads.
+fn from(args: &LoadArgs) -> Option<Landmark> {
+    let reads = args.consumers > 0 || args.consume_only;
+    reads.then_some(match args.from {
+        Some(FromArg::Beginning) => Landmark::Beginning,
+        Some(FromArg::End) => Landmark::End,
+        None if args.consume_only => Landmark::Beginning,
+        None => Landmark::End,
+    })
+}
+
+/// The addresses of everybody who leads something.
+fn brokers(target: &Target) -> String {
+    let mut addresses: Vec<String> = Vec::new();
+    for address in &target.leaders.addresses {
+        let text = address.to_string();
+        if !addresses.contains(&text) {
+            addresses.push(text);
+        }
+    }
+    addresses.join(", ")
 }
 
 fn names(args: &LoadArgs) -> Vec<String> {
@@ -76,13 +101,24 @@ fn names(args: &LoadArgs) -> Vec<String> {
     }
 }
 
-fn about(args: &LoadArgs, intent: &intent::Intent) -> About {
+fn about(args: &LoadArgs, intent: &intent::Intent, brokers: String) -> About {
     About {
         command: process::command_line(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: process::kernel_release(),
         durability: args.durability.clone(),
+        cpu: format!(
+            "{}, {} CPUs",
+            process::cpu_model(),
+            process::affinity_cpus().len()
+        ),
+        clock_source: process::clock_source(),
+        broker: brokers,
         seed: intent.seed,
+        plan: match serde_json::to_value(args) {
+            Ok(serde_json::Value::Object(plan)) => plan,
+            _ => serde_json::Map::new(),
+        },
         ..About::default()
     }
 }
@@ -96,9 +132,22 @@ fn verdict(run: &Run) -> Option<(ExitCode, String)> {
             .sum()
     };
     let acknowledged = sum(|counts| counts.acknowledged);
+    if run.about.plan.get("consume-only") == Some(&true.into()) {
+        let received = sum(|counts| counts.received_meanwhile);
+        let reason = "nothing was received".to_owned();
+        return (received == 0).then_some((ExitCode::NothingAcknowledged, reason));
+    }
     if acknowledged == 0 {
         let reason = "nothing was acknowledged".to_owned();
         return Some((ExitCode::NothingAcknowledged, reason));
+    }
+    if run
+        .verification
+        .as_ref()
+        .is_some_and(|found| !found.passed())
+    {
+        let reason = "the check of the payloads failed".to_owned();
+        return Some((ExitCode::VerificationFailed, reason));
     }
     let failed = sum(|counts| counts.failed);
     (failed > 0).then(|| (ExitCode::SendsFailed, format!("{failed} messages failed")))
@@ -158,6 +207,17 @@ fn summary(run: &Run, out: &mut Output) -> Result<(), AdminError> {
             histogram.max(),
             histogram.len(),
         ))?;
+    }
+    out.line(&format!(
+        "received {:.0}/s {:.1} MB/s ({} of {}, {} negative)",
+        rate(counts.received_meanwhile),
+        rate(counts.received_meanwhile_bytes) / 1e6,
+        counts.received,
+        counts.acknowledged,
+        counts.negative,
+    ))?;
+    if let Some(found) = &run.verification {
+        out.line(&format!("{found:?}"))?;
     }
     let busy = run.about.worker_busy.iter();
     let busy: Vec<String> = busy.map(|share| format!("{:.0}%", share * 100.0)).collect();

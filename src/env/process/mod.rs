@@ -7,8 +7,8 @@ pub mod ready;
 pub mod signals;
 
 pub use facts::{
-    affinity_cpus, command_line, hostname, kernel_release, memory_bytes, process_id, random_bytes,
-    refuse_huge_pages, thread_cpu_ns, user_is_root,
+    affinity_cpus, clock_source, command_line, cpu_model, hostname, kernel_release, memory_bytes,
+    process_id, random_bytes, refuse_huge_pages, thread_cpu_ns, user_is_root,
 };
 pub use lock::{DataLock, LockError, data_dir, is_file};
 pub use ready::{remove_ready_file, write_ready_file};

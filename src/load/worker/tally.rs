@@ -29,6 +29,8 @@ pub struct Tally {
     pub failures: BTreeMap<&'static str, Failure>,
     /// Messages handed over and not answered now.
     pub in_flight: u64,
+    /// Messages of this stage that consumers received.
+    pub received: u64,
     /// Time spent waiting for sockets while the stage was measured, in nanoseconds.
     pub idle_ns: u64,
     /// When no further message was taken, from the stage's start.
@@ -37,6 +39,8 @@ pub struct Tally {
     pub recent: Option<Histogram<u64>>,
     /// Largest schedule lag since the last look, in nanoseconds.
     pub recent_lag_ns: u64,
+    /// From the first fetch until the first record, in nanoseconds, for the quickest reader.
+    pub first_fetch_ns: Option<u64>,
 }
 
 impl Tally {
@@ -174,6 +178,8 @@ pub struct Books {
     pub retries: u32,
     /// Whether the load was told to stop.
     pub stopped: bool,
+    /// Something that whoever watches should hear of.
+    pub trouble: Option<String>,
 }
 
 impl Books {
