@@ -4,4 +4,5 @@
 pub mod base64;
 pub mod exit;
 pub mod ids;
+pub mod murmur2;
 pub mod record_batch;

@@ -1,6 +1,11 @@
 //! The load generator: open loop, free of coordinated omission, for any broker that speaks the
 //! Kafka protocol.
 //!
+//! A [`plan`] says what is sent when, by arithmetic alone; each [`worker`] is a thread that does
+//! its share of it; [`conduct`] starts them, tells them the stages and gathers what they counted.
 //! [`run`] is what a run was and saw: the one story that every output tells.
 
+pub mod conduct;
+pub mod plan;
 pub mod run;
+pub mod worker;
