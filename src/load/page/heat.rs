@@ -1,0 +1,189 @@
+//! The heat map itself: a column of time, a row of latency, darker for more messages, on a log
+//! scale so that a single slow message is still seen. Percentiles lie over it as lines, dashed
+//! where a column has fewer than ten samples beyond; the largest of each column is never averaged
+//! away.
+
+use super::columns::Column;
+use super::svg::{Anchor, EndLabel, Frame, Scale, Size, Svg, axis_left, end_labels};
+use super::timeline::edges;
+use crate::base::units::{Micro, latency, latency_tick, seconds};
+use std::fmt::Write as _;
+
+/// Shades, each its own class.
+const SHADES: usize = 8;
+/// Rows for each factor of ten.
+const ROWS_PER_DECADE: f64 = 12.0;
+const LINES: [(f64, &str, &str); 3] = [
+    (0.5, "p50", "h50"),
+    (0.99, "p99", "h99"),
+    (0.999, "p99.9", "h999"),
+];
+
+/// Draws it into a frame.
+pub fn draw(svg: &mut Svg, frame: Frame, x: &Scale, columns: &[Column], size: Size) {
+    let spectra = || columns.iter().map(|column| &column.response);
+    let least = spectra()
+        .filter_map(|s| s.min())
+        .map(|point| point.us)
+        .min();
+    let most = spectra()
+        .filter_map(|s| s.max())
+        .map(|point| point.us)
+        .max();
+    let (Some(least), Some(most)) = (least, most) else {
+        let middle = f64::midpoint(frame.left, frame.right);
+        svg.text(
+            (middle, frame.top + 40.0),
+            Anchor::Middle,
+            "empty",
+            "no answers",
+        );
+        return;
+    };
+    let y = Scale::log(
+        least.max(1) as f64,
+        most.max(1) as f64,
+        frame.bottom,
+        frame.top,
+    );
+    axis_left(svg, frame, &y, 24.0, latency_tick);
+    cells(svg, frame, x, &y, columns);
+    let mut labels: Vec<EndLabel> = Vec::new();
+    let last = spectra().rposition(|spectrum| spectrum.count() > 0);
+    for (quantile, name, class) in LINES {
+        let places = |column: &Column| {
+            let point = column.response.at(quantile)?;
+            Some((y.at(point.us.max(1) as f64), point.few))
+        };
+        percentile(svg, x, columns, &places, class);
+        labels.extend(
+            last.and_then(|index| places(&columns[index]))
+                .map(|(end, _)| (end, class.to_owned(), name.to_owned())),
+        );
+    }
+    let largest = |column: &Column| {
+        let point = column.response.max()?;
+        Some((y.at(point.us.max(1) as f64), false))
+    };
+    percentile(svg, x, columns, &largest, "hmax");
+    labels.extend(
+        last.and_then(|index| largest(&columns[index]))
+            .map(|(end, _)| {
+                let name = size.pick("largest of the column", "max");
+                (end, "hmax".to_owned(), name.to_owned())
+            }),
+    );
+    end_labels(svg, frame, labels);
+    hints(svg, frame, x, columns);
+}
+
+/// The cells, one path a shade.
+fn cells(svg: &mut Svg, frame: Frame, x: &Scale, y: &Scale, columns: &[Column]) {
+    let (from, to) = y.ends();
+    let rows = ((to / from).log10() * ROWS_PER_DECADE).ceil().max(1.0);
+    let tall = (frame.bottom - frame.top) / rows;
+    let counted: Vec<Vec<u64>> = columns
+        .iter()
+        .map(|column| count(column, y, frame, (tall, rows as usize)))
+        .collect();
+    let most = counted.iter().flatten().copied().max().unwrap_or(1).max(2) as f64;
+    let mut paths = vec![String::new(); SHADES];
+    for (column, counts) in columns.iter().zip(counted) {
+        let (left, right) = edges(x, column);
+        for (row, count) in counts
+            .into_iter()
+            .enumerate()
+            .filter(|(_, count)| *count > 0)
+        {
+            let depth = (count as f64).ln() / most.ln();
+            let shade = ((depth * SHADES as f64) as usize).min(SHADES - 1);
+            let bottom = frame.bottom - row as f64 * tall;
+            let (width, up) = (right - left, -tall);
+            let _ = write!(
+                paths[shade],
+                "M{left:.1} {bottom:.1}h{width:.1}v{up:.1}h{:.1}z",
+                -width
+            );
+        }
+    }
+    for (shade, path) in paths.iter().enumerate() {
+        svg.path(path, &format!("heat heat{shade}"));
+    }
+}
+
+/// Samples of each row, from the bottom.
+fn count(column: &Column, y: &Scale, frame: Frame, (tall, rows): (f64, usize)) -> Vec<u64> {
+    let mut counts = vec![0; rows];
+    for value in column.response.histogram().iter_recorded() {
+        let place = frame.bottom - y.at(value.value_iterated_to().max(1) as f64);
+        let row = ((place / tall) as usize).min(rows - 1);
+        counts[row] += value.count_at_value();
+    }
+    counts
+}
+
+/// A line of one percentile, drawn twice: a light edge makes it stand out from the dark cells.
+fn percentile(
+    svg: &mut Svg,
+    x: &Scale,
+    columns: &[Column],
+    place: &dyn Fn(&Column) -> Option<(f64, bool)>,
+    class: &str,
+) {
+    let mut parts: Vec<(bool, Vec<(f64, f64)>)> = Vec::new();
+    let mut open = false;
+    for column in columns {
+        let Some((y, few)) = place(column) else {
+            open = false;
+            continue;
+        };
+        let (left, right) = edges(x, column);
+        let joins = parts
+            .last()
+            .filter(|_| open)
+            .and_then(|(_, part)| part.last().copied());
+        if joins.is_none() || parts.last().is_some_and(|(was, _)| *was != few) {
+            parts.push((few, joins.into_iter().collect()));
+        }
+        if let Some((_, part)) = parts.last_mut() {
+            part.extend([(left, y), (right, y)]);
+        }
+        open = true;
+    }
+    for (_, part) in &parts {
+        svg.polyline(part, "edge");
+    }
+    for (few, part) in &parts {
+        let dashed = if *few { "few " } else { "" };
+        svg.polyline(part, &format!("line {dashed}{class}"));
+    }
+}
+
+/// What a column says when pointed at.
+fn hints(svg: &mut Svg, frame: Frame, x: &Scale, columns: &[Column]) {
+    for column in columns {
+        let (left, right) = edges(x, column);
+        let figure = |quantile| {
+            let point = column.response.at(quantile);
+            point.map_or_else(String::new, |p| latency(p.us as f64, Micro::Sign))
+        };
+        let max = column.response.max();
+        let max = max.map_or_else(String::new, |p| latency(p.us as f64, Micro::Sign));
+        let hint = format!(
+            "+{}: p50 {}, p99 {}, p99.9 {}, max {max}",
+            seconds(column.at_ms),
+            figure(0.5),
+            figure(0.99),
+            figure(0.999),
+        );
+        svg.rect(
+            Frame {
+                left,
+                right,
+                ..frame
+            },
+            "hint",
+            &hint,
+        );
+    }
+}
