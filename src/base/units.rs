@@ -38,6 +38,20 @@ impl Micro {
         }
     }
 
+    /// A sentence that was written with `us` and `>=`, as it is to be shown.
+    #[must_use]
+    pub fn apply(self, text: &str) -> String {
+        if self == Micro::Ascii {
+            return text.to_owned();
+        }
+        let words = text.split(' ').map(|word| match word {
+            "us" | "us," | "us;" | "us." => word.replacen('u', "µ", 1),
+            ">=" => "≥".to_owned(),
+            _ => word.to_owned(),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     /// "At least".
     #[must_use]
     pub fn at_least(self) -> &'static str {

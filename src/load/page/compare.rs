@@ -28,10 +28,11 @@
 use super::panels::{self, Panel, Value};
 use super::parts::{looks, table};
 use super::{document, paragraph};
-use crate::base::units::{Micro, escape, finite, latency, rate, share};
+use crate::base::units::{Micro, escape, finite, latency, number, rate, share};
 use crate::env::blocking::{read_file, write_file};
 use crate::limits::{LOAD_COMPARE_SYSTEMS_MAX, LOAD_LOG_BYTES_MAX};
 use crate::load::report::summary::Summary;
+use crate::load::report::table::micro_of_terminal;
 use crate::load::report::{hlog, merge};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -135,7 +136,7 @@ pub fn run(path: &Path, html: Option<&Path>, json: Option<&Path>) -> Result<Stri
         let text = format!("{:#}\n", json!(comparison));
         write_file(json, text.as_bytes()).map_err(CompareError::Io)?;
     }
-    Ok(comparison.text())
+    Ok(comparison.text(micro_of_terminal()))
 }
 
 /// The figures of one system at one number of producers, over the rounds.
@@ -243,24 +244,27 @@ impl Comparison {
         let limit = self
             .limit
             .flushes_per_s
-            .map(|limit| (limit, "bare flushes, one by one"));
+            .map(finite)
+            .filter(|limit| *limit > 0.0);
+        if let Some(limit) = limit {
+            let words = "A dot is a round. The grey rule: bare write + flush, one by one, on this \
+                         machine:";
+            body.push_str(&paragraph(&format!("{words} {}.", rate(limit))));
+        }
         body.push_str(&self.panels(case, &[(Value::Rate, "line panel")], limit));
-        body.push_str("<h3>Response time: p50 (thin) and p99 (thick)</h3>");
+        body.push_str("<h3>Response time: p50 (dark) and p99 (coloured)</h3>");
         let lines = [(Value::P50, "line plain"), (Value::P99, "line k99")];
-        let limit = self
-            .limit
-            .p50_us
-            .map(|limit| (limit, "bare write + flush, p50"));
+        let limit = self.limit.p50_us.map(finite).filter(|limit| *limit > 0.0);
+        if let Some(limit) = limit {
+            let limit = latency(limit, Micro::Sign);
+            let words = format!("The grey rule: the median of a bare write + flush, {limit}.");
+            body.push_str(&paragraph(&words));
+        }
         body.push_str(&self.panels(case, &lines, limit));
         body.push_str(&table(&self.figures(case)));
     }
 
-    fn panels(
-        &self,
-        case: &str,
-        lines: &[(Value, &'static str)],
-        limit: Option<(f64, &str)>,
-    ) -> String {
+    fn panels(&self, case: &str, lines: &[(Value, &'static str)], limit: Option<f64>) -> String {
         let panels: Vec<Panel<'_>> = self
             .systems
             .iter()
@@ -342,10 +346,10 @@ impl Comparison {
         ];
         let mut rows = vec![head.map(ToOwned::to_owned).to_vec()];
         for system in &self.systems {
-            for number in self.producers(case) {
+            for producers in self.producers(case) {
                 let at = || {
                     self.of(case, &system.name)
-                        .filter(move |r| r.producers == number)
+                        .filter(move |r| r.producers == producers)
                 };
                 if at().next().is_none() {
                     continue;
@@ -357,8 +361,8 @@ impl Comparison {
                 let rates = Spread::of(at().filter_map(|r| r.acks_per_s.map(finite)));
                 rows.push(vec![
                     system.name.clone(),
-                    number.to_string(),
-                    written(rates, &rate),
+                    producers.to_string(),
+                    written(rates, &number),
                     written(Spread::of(at().filter_map(|r| r.p50_us.map(finite))), &us),
                     written(Spread::of(at().filter_map(|r| r.p99_us.map(finite))), &us),
                     verdicts(at()),
@@ -404,9 +408,9 @@ impl Comparison {
         html
     }
 
-    /// For the terminal.
+    /// For a terminal that can show `micro`.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn text(&self, micro: Micro) -> String {
         let mut text = format!("{}\n", self.title);
         for case in self.cases() {
             let _ = writeln!(text, "\n{case}: {} against", self.baseline);
@@ -415,8 +419,28 @@ impl Comparison {
                 text.push('\n');
             }
         }
-        text
+        match micro {
+            Micro::Sign => text,
+            Micro::Ascii => plain(&text),
+        }
     }
+}
+
+/// In letters that every terminal has.
+fn plain(text: &str) -> String {
+    let mut plain = text.to_owned();
+    for (sign, letters) in [
+        ("µs", "us"),
+        ("×", "x"),
+        ("–", "-"),
+        ("▲", "+"),
+        ("▼", "-"),
+        ("≈", "~"),
+        ("✓ ", ""),
+    ] {
+        plain = plain.replace(sign, letters);
+    }
+    plain
 }
 
 fn producers_text(number: u32) -> String {
@@ -429,7 +453,7 @@ fn producers_text(number: u32) -> String {
 
 /// With a sign only where every round says the same.
 fn ratio_text(spread: &Spread) -> String {
-    let number = |value: f64| {
+    let times = |value: f64| {
         if value < 10.0 {
             format!("{value:.2}×")
         } else {
@@ -443,7 +467,7 @@ fn ratio_text(spread: &Spread) -> String {
     } else {
         "≈ "
     };
-    format!("{sign}{}", spread.written(number))
+    format!("{sign}{}", spread.written(times))
 }
 
 /// Each different verdict once, with how often when not always.

@@ -60,7 +60,7 @@ pub fn chart(spectrum: &Spectrum, size: Size) -> String {
         "axis",
     );
     svg.text(
-        (frame.left - 8.0, 12.0),
+        (2.0, 12.0),
         Anchor::Start,
         "caption",
         "how often each response time was",

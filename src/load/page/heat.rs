@@ -11,8 +11,12 @@ use std::fmt::Write as _;
 
 /// Shades, each its own class.
 const SHADES: usize = 8;
-/// Rows for each factor of ten.
-const ROWS_PER_DECADE: f64 = 12.0;
+/// Height of a row, about.
+const ROW: f64 = 6.0;
+/// Cells reach into the next column by this much, or rounding would leave white seams.
+const SEAM: f64 = 0.3;
+/// Columns narrower than this are joined at their middles: steps would be all one saw.
+const STEP_MIN: f64 = 4.0;
 const LINES: [(f64, &str, &str); 3] = [
     (0.5, "p50", "h50"),
     (0.99, "p99", "h99"),
@@ -51,6 +55,9 @@ pub fn draw(svg: &mut Svg, frame: Frame, x: &Scale, columns: &[Column], size: Si
     let mut labels: Vec<EndLabel> = Vec::new();
     let last = spectra().rposition(|spectrum| spectrum.count() > 0);
     for (quantile, name, class) in LINES {
+        if is_mostly_chance(columns, quantile) {
+            continue;
+        }
         let places = |column: &Column| {
             let point = column.response.at(quantile)?;
             Some((y.at(point.us.max(1) as f64), point.few))
@@ -79,8 +86,7 @@ pub fn draw(svg: &mut Svg, frame: Frame, x: &Scale, columns: &[Column], size: Si
 
 /// The cells, one path a shade.
 fn cells(svg: &mut Svg, frame: Frame, x: &Scale, y: &Scale, columns: &[Column]) {
-    let (from, to) = y.ends();
-    let rows = ((to / from).log10() * ROWS_PER_DECADE).ceil().max(1.0);
+    let rows = ((frame.bottom - frame.top) / ROW).round().max(1.0);
     let tall = (frame.bottom - frame.top) / rows;
     let counted: Vec<Vec<u64>> = columns
         .iter()
@@ -98,7 +104,7 @@ fn cells(svg: &mut Svg, frame: Frame, x: &Scale, y: &Scale, columns: &[Column]) 
             let depth = (count as f64).ln() / most.ln();
             let shade = ((depth * SHADES as f64) as usize).min(SHADES - 1);
             let bottom = frame.bottom - row as f64 * tall;
-            let (width, up) = (right - left, -tall);
+            let (width, up) = (right - left + SEAM, -tall);
             let _ = write!(
                 paths[shade],
                 "M{left:.1} {bottom:.1}h{width:.1}v{up:.1}h{:.1}z",
@@ -120,6 +126,13 @@ fn count(column: &Column, y: &Scale, frame: Frame, (tall, rows): (f64, usize)) -
         counts[row] += value.count_at_value();
     }
     counts
+}
+
+/// Whether half of the columns have not even one sample beyond a percentile, which then is their
+/// largest and nothing else.
+fn is_mostly_chance(columns: &[Column], quantile: f64) -> bool {
+    let beyond = |column: &&Column| column.response.count() as f64 * (1.0 - quantile) < 1.0;
+    columns.iter().filter(beyond).count() * 2 > columns.len()
 }
 
 /// A line of one percentile, drawn twice: a light edge makes it stand out from the dark cells.
@@ -146,16 +159,25 @@ fn percentile(
             parts.push((few, joins.into_iter().collect()));
         }
         if let Some((_, part)) = parts.last_mut() {
-            part.extend([(left, y), (right, y)]);
+            if right - left < STEP_MIN {
+                part.push((f64::midpoint(left, right), y));
+            } else {
+                part.extend([(left, y), (right, y)]);
+            }
         }
         open = true;
     }
+    let dense = columns.first().is_some_and(|column| {
+        let (left, right) = edges(x, column);
+        right - left < STEP_MIN
+    });
+    let dense = if dense { "dense " } else { "" };
     for (_, part) in &parts {
-        svg.polyline(part, "edge");
+        svg.polyline(part, &format!("{dense}edge"));
     }
     for (few, part) in &parts {
         let dashed = if *few { "few " } else { "" };
-        svg.polyline(part, &format!("line {dashed}{class}"));
+        svg.polyline(part, &format!("line {dense}{dashed}{class}"));
     }
 }
 

@@ -26,7 +26,7 @@ pub fn chart(summary: &Summary, floor: Option<Floor>, size: Size) -> String {
     let dots = dots(summary);
     let upper_height = size.pick(300.0, 250.0);
     let lower_height = size.pick(200.0, 170.0);
-    let height = 24.0 + upper_height + 40.0 + lower_height + 44.0;
+    let height = 24.0 + upper_height + 48.0 + lower_height + 44.0;
     let mut svg = Svg::new(size.width(), height, "Latency against the offered rate");
     let frame = Frame {
         left: size.pick(64.0, 50.0),
@@ -36,16 +36,11 @@ pub fn chart(summary: &Summary, floor: Option<Floor>, size: Size) -> String {
     };
     let fastest = dots.iter().map(|dot| dot.rate).fold(0.0, f64::max);
     let x = Scale::linear(0.0, fastest * 1.05, frame.left, frame.right);
-    svg.text(
-        (frame.left - 8.0, 12.0),
-        Anchor::Start,
-        "caption",
-        "response time",
-    );
+    svg.text((2.0, 12.0), Anchor::Start, "caption", "response time");
     latencies(&mut svg, frame, &x, (&dots, floor));
     let below = Frame {
-        top: frame.bottom + 40.0,
-        bottom: frame.bottom + 40.0 + lower_height,
+        top: frame.bottom + 48.0,
+        bottom: frame.bottom + 48.0 + lower_height,
         ..frame
     };
     acknowledged(&mut svg, below, &x, &dots, size);
@@ -157,7 +152,7 @@ fn acknowledged(svg: &mut Svg, frame: Frame, x: &Scale, dots: &[Dot<'_>], size: 
     let (_, fastest) = x.ends();
     let y = Scale::linear(0.0, fastest, frame.bottom, frame.top);
     svg.text(
-        (frame.left - 8.0, frame.top - 8.0),
+        (2.0, frame.top - 13.0),
         Anchor::Start,
         "caption",
         "acknowledged a second",

@@ -47,7 +47,7 @@ impl Value {
 }
 
 const WIDTH: f64 = 270.0;
-const HEIGHT: f64 = 196.0;
+const HEIGHT: f64 = 210.0;
 
 /// Draws a row of panels.
 #[must_use]
@@ -55,7 +55,7 @@ pub fn draw(
     panels: &[Panel<'_>],
     producers: &[u32],
     lines: &[(Value, &'static str)],
-    limit: Option<(f64, &str)>,
+    limit: Option<f64>,
 ) -> String {
     let values = |(value, _): &(Value, &str)| {
         let value = *value;
@@ -65,7 +65,7 @@ pub fn draw(
             .collect::<Vec<f64>>()
     };
     let mut all: Vec<f64> = lines.iter().flat_map(values).collect();
-    all.extend(limit.map(|(limit, _)| limit));
+    all.extend(limit);
     let least = all.iter().copied().fold(f64::MAX, f64::min);
     let most = all.iter().copied().fold(0.0, f64::max);
     let mut html = "<div class=\"panels\">".to_owned();
@@ -74,11 +74,11 @@ pub fn draw(
         let frame = Frame {
             left: 52.0,
             right: WIDTH - 8.0,
-            top: 28.0,
+            top: 40.0,
             bottom: HEIGHT - 36.0,
         };
-        // Room above the highest dot for its label.
-        let y = Scale::log(least.min(most), most * 1.3, frame.bottom, frame.top);
+        // Room beyond the outermost dots for their labels.
+        let y = Scale::log(least.min(most) * 0.5, most * 1.3, frame.bottom, frame.top);
         draw_panel(&mut svg, frame, &y, (panel, producers, lines, limit));
         html.push_str(&svg.finish());
     }
@@ -90,7 +90,7 @@ type What<'a> = (
     &'a Panel<'a>,
     &'a [u32],
     &'a [(Value, &'static str)],
-    Option<(f64, &'a str)>,
+    Option<f64>,
 );
 
 fn draw_panel(svg: &mut Svg, frame: Frame, y: &Scale, what: What<'_>) {
@@ -124,15 +124,9 @@ fn draw_panel(svg: &mut Svg, frame: Frame, y: &Scale, what: What<'_>) {
         (frame.right, frame.bottom),
         "axis",
     );
-    if let Some((limit, name)) = limit {
+    if let Some(limit) = limit {
         let at = y.at(limit);
-        svg.line((frame.left, at), (frame.right, at), "floor");
-        svg.text(
-            (frame.right - 2.0, at + 13.0),
-            Anchor::End,
-            "floor-label halo",
-            name,
-        );
+        svg.line((frame.left, at), (frame.right, at), "floor limit");
     }
     if panel.results.is_empty() {
         let middle = (middle, f64::midpoint(frame.top, frame.bottom));

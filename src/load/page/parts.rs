@@ -32,8 +32,8 @@ pub fn strip(run: &Run, summary: &Summary) -> String {
     let verdict = &summary.verdict;
     let (class, sign) = looks(verdict.kind());
     let response = |quantile| figure(totals.response.at(quantile));
-    let offered = units::rate(totals.per_s(counts.offered));
-    let acked = units::rate(totals.acknowledged_per_s());
+    let offered = units::short(totals.per_s(counts.offered));
+    let acked = units::short(totals.acknowledged_per_s());
     let bytes = units::megabytes_per_s(totals.per_s(counts.acknowledged_bytes));
     let by_clock = totals.acknowledged_meanwhile_per_s();
     let rates = if by_clock < 0.99 * totals.acknowledged_per_s() {
@@ -42,7 +42,7 @@ pub fn strip(run: &Run, summary: &Summary) -> String {
         format!("{bytes}, acknowledged")
     };
     let offered = if is_closed_loop(run) {
-        "as fast as it went".to_owned()
+        "all it took".to_owned()
     } else {
         offered
     };
@@ -53,12 +53,12 @@ pub fn strip(run: &Run, summary: &Summary) -> String {
             class,
             "verdict",
             format!("{sign} {}", verdict.kind().name()),
-            verdict.reason().to_owned(),
+            Micro::Sign.apply(verdict.reason()),
         ),
         (
             "",
             "offered → acknowledged",
-            format!("{offered} → {acked}"),
+            format!("{offered} → {acked} /s"),
             rates,
         ),
         (
@@ -96,7 +96,10 @@ pub fn strip(run: &Run, summary: &Summary) -> String {
     html.push_str("</div>");
     for finding in verdict.findings.iter().skip(1) {
         let (_, sign) = looks(finding.kind);
-        let (name, text) = (finding.kind.name(), escape(&finding.text));
+        let (name, text) = (
+            finding.kind.name(),
+            escape(&Micro::Sign.apply(&finding.text)),
+        );
         let _ = write!(
             html,
             "<p class=\"note\">{sign} also <b>{name}</b>: {text}</p>"
@@ -352,7 +355,8 @@ pub fn thresholds(summary: &Summary) -> String {
         } else {
             ("ok", "✓")
         };
-        let (text, measured) = (escape(&checked.text), escape(&checked.measured));
+        let text = escape(&checked.text);
+        let measured = escape(&Micro::Sign.apply(&checked.measured));
         let _ = write!(
             html,
             "<li><span class=\"tick-{class}\">{sign}</span> fails if <code>{text}</code>: measured \

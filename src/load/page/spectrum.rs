@@ -54,18 +54,13 @@ pub fn chart(lines: &[Line<'_>], gap: bool, floor: Option<Floor>, size: Size) ->
     }
     let frame = Frame {
         left: size.pick(64.0, 50.0),
-        right: size.width() - size.pick(200.0, 86.0),
+        right: size.width() - size.pick(220.0, 86.0),
         top: 22.0,
         bottom: height - 44.0,
     };
     let x = nines_scale(&lines, frame);
     let y = latency_scale(&lines, floor, frame);
-    svg.text(
-        (frame.left - 8.0, 12.0),
-        Anchor::Start,
-        "caption",
-        "latency",
-    );
+    svg.text((2.0, 12.0), Anchor::Start, "caption", "latency");
     axis_left(&mut svg, frame, &y, 24.0, latency_tick);
     nines_axis(&mut svg, frame, &x, size);
     if let Some(floor) = floor {
@@ -75,7 +70,7 @@ pub fn chart(lines: &[Line<'_>], gap: bool, floor: Option<Floor>, size: Size) ->
         shade(&mut svg, &x, &y, (upper.spectrum, lower.spectrum), size);
     }
     let mut labels = Vec::new();
-    for line in lines.iter().rev() {
+    for line in &lines {
         labels.push(draw(&mut svg, &x, &y, line, size));
     }
     end_labels(&mut svg, frame, labels);

@@ -243,7 +243,9 @@ impl Scale {
     pub fn ticks(&self, apart: f64) -> Vec<(f64, bool)> {
         let length = (self.end - self.start).abs();
         if !self.log {
-            let step = nice_step((self.to - self.from) * apart / length.max(1.0));
+            let wanted = (self.to - self.from) * apart / length.max(1.0);
+            // One label tells no scale.
+            let step = nice_step(wanted).min(step_down((self.to - self.from) / 1.05));
             let first = (self.from / step).ceil() as i64;
             let last = (self.to / step + 1e-9).floor() as i64;
             return (first..=last).map(|n| (n as f64 * step, true)).collect();

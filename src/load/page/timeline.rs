@@ -15,10 +15,10 @@ const NARROW_COLUMNS_MAX: usize = 150;
 /// Events in the list below the picture.
 const EVENTS_LISTED_MAX: usize = 40;
 /// A number in a ring needs this much room.
-const BADGE_APART: f64 = 20.0;
+const BADGE_APART: f64 = 26.0;
 const TOP: f64 = 40.0;
 const STRIP: f64 = 64.0;
-const BETWEEN: f64 = 30.0;
+const BETWEEN: f64 = 36.0;
 
 /// One line of a strip.
 struct Curve {
@@ -67,7 +67,7 @@ fn draw(run: &Run, size: Size) -> String {
     let (from_s, to_s) = (first.at_ms as f64 / 1e3, last.end_ms as f64 / 1e3);
     let x = Scale::linear(from_s, to_s, frame.left, frame.right);
     svg.text(
-        (frame.left - 8.0, 12.0),
+        (2.0, 12.0),
         Anchor::Start,
         "caption",
         size.pick(
@@ -75,6 +75,17 @@ fn draw(run: &Run, size: Size) -> String {
             "response time; darker: more",
         ),
     );
+    let whole = Frame {
+        bottom: frame.bottom + strips.len() as f64 * (STRIP + BETWEEN),
+        ..frame
+    };
+    for (value, _) in x.ticks(size.pick(80.0, 70.0)) {
+        svg.line(
+            (x.at(value), whole.top),
+            (x.at(value), whole.bottom),
+            "grid faint",
+        );
+    }
     heat::draw(&mut svg, frame, &x, &columns, size);
     let mut bottom = frame.bottom;
     for strip in &strips {
@@ -86,7 +97,6 @@ fn draw(run: &Run, size: Size) -> String {
         draw_strip(&mut svg, area, &x, (&columns, strip), size);
         bottom = area.bottom;
     }
-    let whole = Frame { bottom, ..frame };
     draw_warm_up(&mut svg, whole, &x, &columns);
     draw_events(&mut svg, whole, &x, run);
     time_axis(&mut svg, whole, &x, size);
@@ -134,7 +144,7 @@ fn strips(columns: &[Column]) -> Vec<Strip> {
     };
     let all = [
         strip("messages a second", rates, true, short as fn(f64) -> String),
-        strip("messages in flight", vec![in_flight], false, short),
+        strip("messages in flight", vec![in_flight], false, whole),
         strip(
             "schedule lag of the generator",
             vec![lag],
@@ -172,7 +182,7 @@ fn draw_strip(svg: &mut Svg, area: Frame, x: &Scale, what: (&[Column], &Strip), 
     let most = all.copied().fold(0.0, f64::max);
     let y = Scale::linear(0.0, most * 1.05, area.bottom, area.top);
     svg.text(
-        (area.left - 8.0, area.top - 8.0),
+        (2.0, area.top - 13.0),
         Anchor::Start,
         "caption",
         strip.title,
@@ -200,6 +210,15 @@ fn draw_strip(svg: &mut Svg, area: Frame, x: &Scale, what: (&[Column], &Strip), 
         }
     }
     end_labels(svg, area, labels);
+}
+
+/// A tick of what comes in whole numbers only.
+fn whole(value: f64) -> String {
+    if value.fract() == 0.0 {
+        short(value)
+    } else {
+        String::new()
+    }
 }
 
 /// A curve as steps, one a column, in one part for each stretch without a hole.
@@ -253,33 +272,44 @@ fn is_numbered(event: &Event) -> bool {
     !matches!(event.kind, EventKind::StepChange | EventKind::WarmUpEnd)
 }
 
+/// A line for each event; above those with a number a ring, which neighbours share: `2–3`.
 fn draw_events(svg: &mut Svg, whole: Frame, x: &Scale, run: &Run) {
-    let mut free = whole.left - BADGE_APART;
+    let mut rings: Vec<(f64, u32, u32)> = Vec::new();
     let mut number = 0;
     for event in &run.events {
         let at = x.at(event.at_ms as f64 / 1e3);
-        let numbered = is_numbered(event);
-        let class = if numbered { "event" } else { "event faint" };
-        svg.line((at, whole.top), (at, whole.bottom), class);
-        number += u32::from(numbered);
-        if numbered && at >= free + BADGE_APART {
-            let place = (at, whole.top - 11.0);
-            svg.circle(place, 8.0, "badge");
-            svg.text(
-                (at, place.1 + 4.0),
-                Anchor::Middle,
-                "badge-text",
-                &number.to_string(),
-            );
-            free = at;
+        if !is_numbered(event) {
+            svg.line((at, whole.top), (at, whole.bottom), "event faint");
+            continue;
         }
+        svg.line((at, whole.top), (at, whole.bottom), "event");
+        number += 1;
+        match rings.last_mut() {
+            Some((place, _, last)) if at < *place + BADGE_APART => *last = number,
+            _ => rings.push((at, number, number)),
+        }
+    }
+    for (at, first, last) in rings {
+        let text = if first == last {
+            first.to_string()
+        } else {
+            format!("{first}–{last}")
+        };
+        let half = (text.chars().count() as f64 * 4.0 + 4.0).max(8.0);
+        let badge = Frame {
+            left: at - half,
+            right: at + half,
+            top: whole.top - 19.0,
+            bottom: whole.top - 3.0,
+        };
+        svg.rect(badge, "badge", "");
+        svg.text((at, whole.top - 7.0), Anchor::Middle, "badge-text", &text);
     }
 }
 
 fn time_axis(svg: &mut Svg, whole: Frame, x: &Scale, size: Size) {
     for (value, _) in x.ticks(size.pick(80.0, 70.0)) {
         let at = x.at(value);
-        svg.line((at, whole.top), (at, whole.bottom), "grid faint");
         svg.line((at, whole.bottom), (at, whole.bottom + 4.0), "axis");
         svg.text(
             (at, whole.bottom + 18.0),

@@ -27,7 +27,7 @@ pub fn micro_of_terminal() -> Micro {
 /// The table, for a terminal that can show `micro`.
 #[must_use]
 pub fn text(run: &Run, summary: &Summary, micro: Micro) -> String {
-    let mut text = summary.verdict.headline();
+    let mut text = micro.apply(&summary.verdict.headline());
     text.push('\n');
     for finding in summary.verdict.findings.iter().skip(1) {
         let _ = writeln!(text, "also {}: {}", finding.kind.name(), finding.text);
@@ -41,7 +41,7 @@ pub fn text(run: &Run, summary: &Summary, micro: Micro) -> String {
         errors(run),
         steps(summary, micro),
         verification(run),
-        thresholds(summary),
+        thresholds(summary, micro),
         about(run, summary, micro),
     ] {
         if !part.is_empty() {
@@ -245,14 +245,15 @@ fn verification(run: &Run) -> String {
     text
 }
 
-fn thresholds(summary: &Summary) -> String {
+fn thresholds(summary: &Summary, micro: Micro) -> String {
     let mut text = String::new();
     for checked in &summary.thresholds {
         let word = if checked.failed { "FAILED" } else { "ok" };
         let _ = writeln!(
             text,
             "{word:<6}  fails if {}: measured {}",
-            checked.text, checked.measured
+            checked.text,
+            micro.apply(&checked.measured)
         );
     }
     text
