@@ -8,6 +8,7 @@ pub mod config;
 pub mod consume;
 pub mod dump;
 pub mod error;
+pub mod load_report;
 pub mod output;
 pub mod probe;
 pub mod produce;

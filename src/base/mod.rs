@@ -1,5 +1,5 @@
-//! What every room may use: ids as newtypes, the record batch view, exit codes, numbers and names as
-//! people read them. Pure and synchronous.
+//! What every room may use: ids as newtypes, the record batch view, exit codes, numbers and names
+//! as people read them. Pure and synchronous.
 
 pub mod base64;
 pub mod exit;

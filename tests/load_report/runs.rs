@@ -1,5 +1,5 @@
-//! Runs as a generator would record them, made up by small simulations of a broker: each message has
-//! an intended send, waits for room, is served, and is counted where it was meant to be sent.
+//! Runs as a generator would record them, made up by small simulations of a broker: each message
+//! has an intended send, waits for room, is served, and is counted where it was meant to be sent.
 
 use penstock::load::run::{
     About, BrokerSample, Counts, Ended, Event, EventKind, Failure, Floor, Interval, Latencies,
@@ -129,14 +129,8 @@ impl Default for Broker {
     }
 }
 
-/// Plays the run's steps against a broker, in intervals of a second, the first `warm_up_s` of which
-/// are warm-up.
-pub fn play(run: &mut Run, broker: &Broker, warm_up_s: u64, seed: u64) {
-    let mut dice = Dice::new(seed);
-    let until_ms = run
-        .steps
-        .last()
-        .map_or(0, |step| step.at_ms + step.length_ms);
+/// A second each, without a hole.
+fn lay_intervals(run: &mut Run, warm_up_s: u64) {
     for (index, step) in run.steps.iter().enumerate() {
         for second in 0..step.length_ms / 1000 {
             let at_ms = step.at_ms + second * 1000;
@@ -148,6 +142,17 @@ pub fn play(run: &mut Run, broker: &Broker, warm_up_s: u64, seed: u64) {
             run.intervals.push(interval(at_ms, 1000, index, phase));
         }
     }
+}
+
+/// Plays the run's steps against a broker, in intervals of a second, the first `warm_up_s` of which
+/// are warm-up.
+pub fn play(run: &mut Run, broker: &Broker, warm_up_s: u64, seed: u64) {
+    let mut dice = Dice::new(seed);
+    let until_ms = run
+        .steps
+        .last()
+        .map_or(0, |step| step.at_ms + step.length_ms);
+    lay_intervals(run, warm_up_s);
     let mut free_us = 0.0_f64;
     for (step_index, step) in run.steps.iter().enumerate() {
         let rate = step.rate_per_s.unwrap_or(broker.capacity_per_s);

@@ -8,7 +8,7 @@
 //!   "about": {"kernel": "6.18", "disk": "…"},
 //!   "limit": {"flushes_per_s": 9800, "p50_us": 95, "p99_us": 240},
 //!   "baseline": "penstock",
-//!   "systems": [{"name": "penstock", "version": "0.1 6909b8f", "durability": "each commit flushed",
+//!   "systems": [{"name": "penstock", "version": "0.1 6909b8f", "durability": "commits flushed",
 //!                "command": "penstock serve …", "note": ""}],
 //!   "results": [
 //!     {"system": "penstock", "case": "produce 100 B", "producers": 8, "round": 1,
@@ -19,11 +19,11 @@
 //! }
 //! ```
 //!
-//! `about` is shown as it is. `limit` (optional, each part too) is the machine's bare write + flush:
-//! the same grey rule in every panel. `baseline` names the system that ratios are of. A result has
-//! its figures, or `hlog`: logs of `penstock load` beside this file, merged if several. `p50_us`,
-//! `p99_us`, `verdict` and everything of a system but its name may be missing. A ratio is made within
-//! a round; its spread is over the rounds.
+//! `about` is shown as it is. `limit` (optional, each part too) is the machine's bare write +
+//! flush: the same grey rule in every panel. `baseline` names the system that ratios are of. A
+//! result has its figures, or `hlog`: logs of `penstock load` beside this file, merged if several.
+//! `p50_us`, `p99_us`, `verdict` and everything of a system but its name may be missing. A ratio is
+//! made within a round; its spread is over the rounds.
 
 use super::panels::{self, Panel, Value};
 use super::parts::{looks, table};

@@ -65,6 +65,12 @@ pub fn chart(spectrum: &Spectrum, size: Size) -> String {
         "caption",
         "how often each response time was",
     );
+    marks(&mut svg, frame, &x, (spectrum, size));
+    svg.finish()
+}
+
+/// The percentiles, each label a row below the one before.
+fn marks(svg: &mut Svg, frame: Frame, x: &Scale, (spectrum, size): (&Spectrum, Size)) {
     for (row, (quantile, name)) in MARKS.into_iter().enumerate() {
         let Some(point) = spectrum.at(quantile) else {
             continue;
@@ -82,7 +88,6 @@ pub fn chart(spectrum: &Spectrum, size: Size) -> String {
         };
         svg.text((at, y + 4.0), anchor, "mark-label halo", &text);
     }
-    svg.finish()
 }
 
 /// Slices of the frame and the samples in each.

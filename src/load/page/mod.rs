@@ -1,6 +1,7 @@
 //! The page: one HTML file with everything in it, that works without a network and without
-//! JavaScript, by day, by night and on grey paper. Each picture is drawn for a wide and for a narrow
-//! screen; the data of every picture is embedded as JSON (`<script type="application/json">`).
+//! JavaScript, by day, by night and on grey paper. Each picture is drawn for a wide and for a
+//! narrow screen; the data of every picture is embedded as JSON (`<script
+//! type="application/json">`).
 //!
 //! `svg` draws; `spectrum` (C1), `timeline` with `columns` and `heat` (C2), `distribution`, `knee`
 //! (C3) are the pictures; `parts` the words and tables; `compare` and `panels` set systems beside
@@ -131,7 +132,7 @@ fn spectrum_words(run: &Run) -> &'static str {
                 are nearly the same and say nothing about a rate. Dashed where fewer than ten \
                 samples lie beyond.";
     }
-    "Response runs from the moment a message should have been sent, service from the moment it was. \
+    "Response runs from the moment a message should have been sent, service from when it was sent. \
      The space between is time spent waiting to be sent. Lower is better; dashed where fewer than \
      ten samples lie beyond."
 }

@@ -27,6 +27,39 @@ pub fn looks(kind: Kind) -> (&'static str, &'static str) {
 /// The five tiles.
 #[must_use]
 pub fn strip(run: &Run, summary: &Summary) -> String {
+    let verdict = &summary.verdict;
+    let mut html = "<div class=\"strip\">".to_owned();
+    for (class, name, value, more) in tiles(run, summary) {
+        let _ = write!(
+            html,
+            "<div class=\"tile {class}\"><div class=\"name\">{name}</div>\
+             <div class=\"value\">{}</div><div class=\"more\">{}</div></div>",
+            escape(&value),
+            escape(&more)
+        );
+    }
+    html.push_str("</div>");
+    for finding in verdict.findings.iter().skip(1) {
+        let (_, sign) = looks(finding.kind);
+        let (name, text) = (
+            finding.kind.name(),
+            escape(&Micro::Sign.apply(&finding.text)),
+        );
+        let _ = write!(
+            html,
+            "<p class=\"note\">{sign} also <b>{name}</b>: {text}</p>"
+        );
+    }
+    for note in &verdict.notes {
+        let _ = write!(html, "<p class=\"note\">Note: {}.</p>", escape(note));
+    }
+    html
+}
+
+/// One tile: its look, its name, its value, and a line more.
+type Tile = (&'static str, &'static str, String, String);
+
+fn tiles(run: &Run, summary: &Summary) -> [Tile; 5] {
     let totals = &summary.totals;
     let counts = &totals.counts;
     let verdict = &summary.verdict;
@@ -47,8 +80,7 @@ pub fn strip(run: &Run, summary: &Summary) -> String {
         offered
     };
     let errors = totals.errors();
-    let mut html = "<div class=\"strip\">".to_owned();
-    for (class, name, value, more) in [
+    [
         (
             class,
             "verdict",
@@ -84,31 +116,7 @@ pub fn strip(run: &Run, summary: &Summary) -> String {
                 units::count(counts.sent)
             ),
         ),
-    ] {
-        let _ = write!(
-            html,
-            "<div class=\"tile {class}\"><div class=\"name\">{name}</div>\
-             <div class=\"value\">{}</div><div class=\"more\">{}</div></div>",
-            escape(&value),
-            escape(&more)
-        );
-    }
-    html.push_str("</div>");
-    for finding in verdict.findings.iter().skip(1) {
-        let (_, sign) = looks(finding.kind);
-        let (name, text) = (
-            finding.kind.name(),
-            escape(&Micro::Sign.apply(&finding.text)),
-        );
-        let _ = write!(
-            html,
-            "<p class=\"note\">{sign} also <b>{name}</b>: {text}</p>"
-        );
-    }
-    for note in &verdict.notes {
-        let _ = write!(html, "<p class=\"note\">Note: {}.</p>", escape(note));
-    }
-    html
+    ]
 }
 
 fn figure(value: Option<Point>) -> String {

@@ -1,6 +1,6 @@
-//! The time line as CSV: one line an interval, warm-up included, with the unit of each column in its
-//! name. A figure that has no samples is an empty cell; nothing is quoted because no cell holds a
-//! comma.
+//! The time line as CSV: one line an interval, warm-up included, with the unit of each column in
+//! its name. A figure that has no samples is an empty cell; nothing is quoted because no cell holds
+//! a comma.
 
 use super::spectrum::{Point, Spectrum};
 use crate::base::units::finite;

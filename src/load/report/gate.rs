@@ -17,8 +17,8 @@
 //!                                               counts and rates may end in k or M
 //! ```
 //!
-//! What cannot be shown to hold has failed: a percentile of no samples, or one that is "at least" so
-//! long where "not longer than" is asked.
+//! What cannot be shown to hold has failed: a percentile of no samples, or one that is "at least"
+//! so long where "not longer than" is asked.
 
 use super::spectrum::Spectrum;
 use super::summary::Summary;
@@ -169,6 +169,14 @@ impl Gate {
         let texts = about.plan.get(PLAN_KEY).and_then(|value| value.as_array());
         let texts = texts.into_iter().flatten().filter_map(|text| text.as_str());
         texts.filter_map(|text| Gate::parse(text).ok()).collect()
+    }
+
+    /// Puts thresholds into a run's plan, instead of what is there.
+    pub fn into_plan(gates: &[Gate], about: &mut About) {
+        let texts = gates.iter().map(|gate| gate.text.clone().into()).collect();
+        about
+            .plan
+            .insert(PLAN_KEY.to_owned(), serde_json::Value::Array(texts));
     }
 
     /// As it was written.

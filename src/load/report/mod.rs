@@ -96,16 +96,26 @@ pub fn write_all(run: &Run, outputs: &Outputs) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a report again from logs, merged or overlaid; gives the terminal's text. A single log is
-/// told as it was, whatever `together` says.
+/// What [`again`] has to say.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// For the terminal.
+    pub text: String,
+    /// Whether a threshold was crossed.
+    pub crossed: bool,
+}
+
+/// Makes a report again from logs, merged or overlaid. A single log is told as it was, whatever
+/// `together` says; thresholds in `fail_if` stand in for those of the logs.
 ///
 /// # Errors
 /// Which file is not as it should be.
 pub fn again(
     logs: &[PathBuf],
     together: Together,
+    fail_if: &[Gate],
     outputs: &Outputs,
-) -> Result<String, AgainError> {
+) -> Result<Told, AgainError> {
     let mut runs = Vec::new();
     for path in logs {
         let bytes = read_file(path, LOAD_LOG_BYTES_MAX).map_err(AgainError::Io)?;
@@ -113,16 +123,33 @@ pub fn again(
         let run = hlog::parse(&text).map_err(|error| AgainError::Log(path.clone(), error))?;
         runs.push((page::run_name(path), run));
     }
-    if together == Together::Overlay && runs.len() > 1 {
-        return overlay(&runs, outputs);
+    if together == Together::Merge && runs.len() > 1 {
+        let parts = runs.drain(..).map(|(_, run)| run).collect();
+        runs.push((
+            String::new(),
+            merge::merge(parts).map_err(AgainError::Merge)?,
+        ));
     }
-    let runs = runs.into_iter().map(|(_, run)| run).collect();
-    let run = merge::merge(runs).map_err(AgainError::Merge)?;
-    write_all(&run, outputs).map_err(AgainError::Io)?;
-    Ok(table(&run))
+    for (_, run) in runs.iter_mut().filter(|_| !fail_if.is_empty()) {
+        Gate::into_plan(fail_if, &mut run.about);
+    }
+    let summaries: Vec<Summary> = runs.iter().map(|(_, run)| Summary::of(run)).collect();
+    let mut thresholds = summaries.iter().flat_map(|summary| &summary.thresholds);
+    let crossed = thresholds.any(|checked| checked.failed);
+    let text = if let [(_, run)] = runs.as_slice() {
+        write_all(run, outputs).map_err(AgainError::Io)?;
+        table(run)
+    } else {
+        overlay(&runs, &summaries, outputs)?
+    };
+    Ok(Told { text, crossed })
 }
 
-fn overlay(runs: &[(String, Run)], outputs: &Outputs) -> Result<String, AgainError> {
+fn overlay(
+    runs: &[(String, Run)],
+    summaries: &[Summary],
+    outputs: &Outputs,
+) -> Result<String, AgainError> {
     if runs.len() > LOAD_OVERLAY_RUNS_MAX {
         return Err(AgainError::TooMany);
     }
@@ -135,10 +162,9 @@ fn overlay(runs: &[(String, Run)], outputs: &Outputs) -> Result<String, AgainErr
             return Err(AgainError::OneRunOnly(what));
         }
     }
-    let summaries: Vec<Summary> = runs.iter().map(|(_, run)| Summary::of(run)).collect();
     let told: Vec<(String, &Run, &Summary)> = runs
         .iter()
-        .zip(&summaries)
+        .zip(summaries)
         .map(|((name, run), summary)| (name.clone(), run, summary))
         .collect();
     if let Some(path) = &outputs.json {
