@@ -40,6 +40,15 @@ fn pages_to_look_at() {
     ] {
         let summary = Summary::of(&run);
         write(&format!("{name}.html"), page::single(&run, &summary));
+        if let Some(folder) = &folder {
+            let outputs = Outputs {
+                hlog: Some(folder.join(format!("{name}.hlog"))),
+                json: Some(folder.join(format!("{name}.json"))),
+                hgrm: Some(folder.join(format!("{name}.hgrm"))),
+                ..Outputs::default()
+            };
+            write_all(&run, &outputs).expect("written");
+        }
         let table = penstock::load::report::table(&run);
         println!("== {name}\n{table}");
     }

@@ -299,7 +299,10 @@ pub fn bimodal() -> Run {
 /// A search: rates that hold, break, fail and cannot be kept, and the confirmation.
 pub fn search() -> Run {
     let mut run = empty_run();
-    run.about.command = "penstock load --search --fail-if 'p99>5ms'".to_owned();
+    run.about.command = "penstock load --search 'p99<10ms'".to_owned();
+    run.about
+        .plan
+        .insert("search".to_owned(), "p99<10ms".into());
     let rates = [
         2000.0, 4000.0, 8000.0, 16_000.0, 12_000.0, 10_000.0, 11_000.0, 10_000.0,
     ];

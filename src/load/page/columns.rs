@@ -1,8 +1,11 @@
 //! The time line in at most as many columns as a picture has room for: neighbours are summed, and
 //! the largest of a column stays its largest.
 
-use crate::load::report::spectrum::Spectrum;
+use crate::load::report::spectrum::{Point, Spectrum};
 use crate::load::run::{BrokerSample, Counts, Interval, Phase, Run, latency_histogram};
+
+/// The percentiles that are drawn over time.
+pub const PERCENTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
 /// Some intervals that stand beside each other.
 pub struct Column {
@@ -12,10 +15,17 @@ pub struct Column {
     pub end_ms: u64,
     /// Sums; `in_flight_max` is the largest.
     pub counts: Counts,
-    /// Response, those without an answer as "at least".
-    pub response: Spectrum,
-    /// The generator's own lag.
-    pub schedule_lag: Spectrum,
+    /// Response times and how many there are of each, those without an answer as "at least". A
+    /// whole histogram for each column would be hundreds of megabytes.
+    pub samples: Vec<(u64, u64)>,
+    /// How many samples.
+    pub count: u64,
+    /// [`PERCENTILES`] of them.
+    pub percentiles: [Option<Point>; 3],
+    /// The largest of them.
+    pub max: Option<Point>,
+    /// 99.9th percentile of the generator's own lag.
+    pub lag_p999_us: Option<u64>,
     /// Means of the broker's rates, the largest of its latencies.
     pub broker: Option<BrokerSample>,
     /// Whether any of it is warm-up.
@@ -57,12 +67,19 @@ fn column(intervals: &[&Interval]) -> Column {
             sum.add(part).expect("all have the same bounds");
         }
     }
+    let response = Spectrum::with_unanswered(&response, unanswered);
+    let recorded = response.histogram().iter_recorded();
     Column {
         at_ms: first.at_ms,
         end_ms: last.at_ms + last.length_ms,
         counts,
-        response: Spectrum::with_unanswered(&response, unanswered),
-        schedule_lag: Spectrum::answered(lag),
+        samples: recorded
+            .map(|value| (value.value_iterated_to(), value.count_at_value()))
+            .collect(),
+        count: response.count(),
+        percentiles: PERCENTILES.map(|quantile| response.at(quantile)),
+        max: response.max(),
+        lag_p999_us: Spectrum::answered(lag).at(0.999).map(|point| point.us),
         broker: broker(intervals),
         warm_up: intervals
             .iter()

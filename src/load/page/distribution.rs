@@ -1,7 +1,7 @@
 //! The companion of the picture over time: how often each latency was, on a log scale, with the
 //! percentiles marked. Two humps are seen here and nowhere else.
 
-use super::svg::{Anchor, Frame, Scale, Size, Svg, axis_below};
+use super::svg::{Anchor, Frame, Scale, Size, Svg, axis_below, empty};
 use crate::base::units::{Micro, latency, latency_tick, percent, share};
 use crate::load::report::spectrum::Spectrum;
 
@@ -13,13 +13,7 @@ pub fn chart(spectrum: &Spectrum, size: Size) -> String {
     let height = 200.0;
     let mut svg = Svg::new(size.width(), height, "Distribution of the response time");
     let (Some(least), Some(most)) = (spectrum.min(), spectrum.max()) else {
-        svg.text(
-            (size.width() / 2.0, 60.0),
-            Anchor::Middle,
-            "empty",
-            "no samples",
-        );
-        return svg.finish();
+        return empty("no samples", size);
     };
     let frame = Frame {
         left: size.pick(64.0, 50.0),
@@ -80,7 +74,7 @@ fn marks(svg: &mut Svg, frame: Frame, x: &Scale, (spectrum, size): (&Spectrum, S
         svg.line((at, y), (at, frame.bottom), "mark");
         let sign = if point.at_least { "≥ " } else { "" };
         let text = format!("{name} {sign}{}", latency(point.us as f64, Micro::Sign));
-        let fits = at + 110.0 < size.width();
+        let fits = at + text.chars().count() as f64 * 7.2 < size.width();
         let (anchor, at) = if fits {
             (Anchor::Start, at + 4.0)
         } else {

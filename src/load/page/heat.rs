@@ -3,35 +3,30 @@
 //! where a column has fewer than ten samples beyond; the largest of each column is never averaged
 //! away.
 
-use super::columns::Column;
+use super::columns::{Column, PERCENTILES};
 use super::svg::{Anchor, EndLabel, Frame, Scale, Size, Svg, axis_left, end_labels};
 use super::timeline::edges;
 use crate::base::units::{Micro, latency, latency_tick, seconds};
+use crate::load::report::spectrum::Point;
 use std::fmt::Write as _;
 
 /// Shades, each its own class.
 const SHADES: usize = 8;
 /// Height of a row, about.
 const ROW: f64 = 6.0;
-/// Cells reach into the next column by this much, or rounding would leave white seams.
+/// Cells reach into the next column and row by this much, or rounding would leave white seams.
 const SEAM: f64 = 0.3;
 /// Columns narrower than this are joined at their middles: steps would be all one saw.
 const STEP_MIN: f64 = 4.0;
-const LINES: [(f64, &str, &str); 3] = [
-    (0.5, "p50", "h50"),
-    (0.99, "p99", "h99"),
-    (0.999, "p99.9", "h999"),
-];
+const LINES: [(&str, &str); 3] = [("p50", "h50"), ("p99", "h99"), ("p99.9", "h999")];
 
 /// Draws it into a frame.
 pub fn draw(svg: &mut Svg, frame: Frame, x: &Scale, columns: &[Column], size: Size) {
-    let spectra = || columns.iter().map(|column| &column.response);
-    let least = spectra()
-        .filter_map(|s| s.min())
-        .map(|point| point.us)
-        .min();
-    let most = spectra()
-        .filter_map(|s| s.max())
+    let smallest = |column: &Column| column.samples.first().map(|(us, _)| *us);
+    let least = columns.iter().filter_map(smallest).min();
+    let most = columns
+        .iter()
+        .filter_map(|column| column.max)
         .map(|point| point.us)
         .max();
     let (Some(least), Some(most)) = (least, most) else {
@@ -53,13 +48,13 @@ pub fn draw(svg: &mut Svg, frame: Frame, x: &Scale, columns: &[Column], size: Si
     axis_left(svg, frame, &y, 24.0, latency_tick);
     cells(svg, frame, x, &y, columns);
     let mut labels: Vec<EndLabel> = Vec::new();
-    let last = spectra().rposition(|spectrum| spectrum.count() > 0);
-    for (quantile, name, class) in LINES {
-        if is_mostly_chance(columns, quantile) {
+    let last = columns.iter().rposition(|column| column.count > 0);
+    for (index, (name, class)) in LINES.into_iter().enumerate() {
+        if is_mostly_chance(columns, PERCENTILES[index]) {
             continue;
         }
         let places = |column: &Column| {
-            let point = column.response.at(quantile)?;
+            let point = column.percentiles[index]?;
             Some((y.at(point.us.max(1) as f64), point.few))
         };
         percentile(svg, x, columns, &places, class);
@@ -69,7 +64,7 @@ pub fn draw(svg: &mut Svg, frame: Frame, x: &Scale, columns: &[Column], size: Si
         );
     }
     let largest = |column: &Column| {
-        let point = column.response.max()?;
+        let point = column.max?;
         Some((y.at(point.us.max(1) as f64), false))
     };
     percentile(svg, x, columns, &largest, "hmax");
@@ -104,7 +99,7 @@ fn cells(svg: &mut Svg, frame: Frame, x: &Scale, y: &Scale, columns: &[Column]) 
             let depth = (count as f64).ln() / most.ln();
             let shade = ((depth * SHADES as f64) as usize).min(SHADES - 1);
             let bottom = frame.bottom - row as f64 * tall;
-            let (width, up) = (right - left + SEAM, -tall);
+            let (width, up) = (right - left + SEAM, -tall - SEAM);
             let _ = write!(
                 paths[shade],
                 "M{left:.1} {bottom:.1}h{width:.1}v{up:.1}h{:.1}z",
@@ -120,10 +115,10 @@ fn cells(svg: &mut Svg, frame: Frame, x: &Scale, y: &Scale, columns: &[Column]) 
 /// Samples of each row, from the bottom.
 fn count(column: &Column, y: &Scale, frame: Frame, (tall, rows): (f64, usize)) -> Vec<u64> {
     let mut counts = vec![0; rows];
-    for value in column.response.histogram().iter_recorded() {
-        let place = frame.bottom - y.at(value.value_iterated_to().max(1) as f64);
+    for (us, count) in &column.samples {
+        let place = frame.bottom - y.at((*us).max(1) as f64);
         let row = ((place / tall) as usize).min(rows - 1);
-        counts[row] += value.count_at_value();
+        counts[row] += count;
     }
     counts
 }
@@ -131,7 +126,7 @@ fn count(column: &Column, y: &Scale, frame: Frame, (tall, rows): (f64, usize)) -
 /// Whether half of the columns have not even one sample beyond a percentile, which then is their
 /// largest and nothing else.
 fn is_mostly_chance(columns: &[Column], quantile: f64) -> bool {
-    let beyond = |column: &&Column| column.response.count() as f64 * (1.0 - quantile) < 1.0;
+    let beyond = |column: &&Column| column.count as f64 * (1.0 - quantile) < 1.0;
     columns.iter().filter(beyond).count() * 2 > columns.len()
 }
 
@@ -185,19 +180,13 @@ fn percentile(
 fn hints(svg: &mut Svg, frame: Frame, x: &Scale, columns: &[Column]) {
     for column in columns {
         let (left, right) = edges(x, column);
-        let figure = |quantile| {
-            let point = column.response.at(quantile);
-            point.map_or_else(String::new, |p| latency(p.us as f64, Micro::Sign))
+        let written = |point: Option<Point>| {
+            point.map_or_else(|| "–".to_owned(), |p| latency(p.us as f64, Micro::Sign))
         };
-        let max = column.response.max();
-        let max = max.map_or_else(String::new, |p| latency(p.us as f64, Micro::Sign));
-        let hint = format!(
-            "+{}: p50 {}, p99 {}, p99.9 {}, max {max}",
-            seconds(column.at_ms),
-            figure(0.5),
-            figure(0.99),
-            figure(0.999),
-        );
+        let [p50, p99, p999] = column.percentiles.map(written);
+        let max = written(column.max);
+        let at = seconds(column.at_ms);
+        let hint = format!("+{at}: p50 {p50}, p99 {p99}, p99.9 {p999}, max {max}");
         svg.rect(
             Frame {
                 left,

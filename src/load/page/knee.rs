@@ -4,8 +4,9 @@
 
 use super::svg::{Anchor, EndLabel, Frame, Scale, Size, Svg, axis_below, axis_left, end_labels};
 use crate::base::units::{latency_tick, rate, short};
+use crate::load::report::Gate;
 use crate::load::report::summary::{StepFigures, Summary};
-use crate::load::run::{Floor, StepVerdict};
+use crate::load::run::{About, StepVerdict};
 
 const LINES: [(f64, &str, &str); 3] = [
     (0.5, "p50", "k50"),
@@ -22,7 +23,7 @@ struct Dot<'a> {
 
 /// Draws it.
 #[must_use]
-pub fn chart(summary: &Summary, floor: Option<Floor>, size: Size) -> String {
+pub fn chart(summary: &Summary, about: &About, size: Size) -> String {
     let dots = dots(summary);
     let upper_height = size.pick(300.0, 250.0);
     let lower_height = size.pick(200.0, 170.0);
@@ -37,7 +38,7 @@ pub fn chart(summary: &Summary, floor: Option<Floor>, size: Size) -> String {
     let fastest = dots.iter().map(|dot| dot.rate).fold(0.0, f64::max);
     let x = Scale::linear(0.0, fastest * 1.05, frame.left, frame.right);
     svg.text((2.0, 12.0), Anchor::Start, "caption", "response time");
-    latencies(&mut svg, frame, &x, (&dots, floor));
+    latencies(&mut svg, frame, &x, (&dots, about));
     let below = Frame {
         top: frame.bottom + 48.0,
         bottom: frame.bottom + 48.0 + lower_height,
@@ -45,6 +46,12 @@ pub fn chart(summary: &Summary, floor: Option<Floor>, size: Size) -> String {
     };
     acknowledged(&mut svg, below, &x, &dots, size);
     svg.finish()
+}
+
+/// What the search was held against, as the plan has it: `p99<10ms`.
+fn bound_us(about: &About) -> Option<f64> {
+    let text = about.plan.get("search")?.as_str()?;
+    Gate::parse(text).ok()?.response_us()
 }
 
 /// The steps by rate. Confirmation comes last among equals, so that its figures lie on top.
@@ -62,8 +69,10 @@ fn dots(summary: &Summary) -> Vec<Dot<'_>> {
     dots
 }
 
-fn latencies(svg: &mut Svg, frame: Frame, x: &Scale, what: (&[Dot<'_>], Option<Floor>)) {
-    let (dots, floor) = what;
+fn latencies(svg: &mut Svg, frame: Frame, x: &Scale, what: (&[Dot<'_>], &About)) {
+    let (dots, about) = what;
+    let floor = about.floor;
+    let bound = bound_us(about);
     let value = |dot: &Dot<'_>, quantile| {
         dot.figures
             .totals
@@ -76,7 +85,7 @@ fn latencies(svg: &mut Svg, frame: Frame, x: &Scale, what: (&[Dot<'_>], Option<F
             .flat_map(|dot| LINES.iter().filter_map(move |line| value(dot, line.0)))
     };
     let mut least = all().fold(f64::MAX, f64::min);
-    let most = all().fold(1.0, f64::max);
+    let most = all().chain(bound).fold(1.0, f64::max);
     if let Some(floor) = floor {
         least = least.min(floor.p50_us as f64);
     }
@@ -92,6 +101,17 @@ fn latencies(svg: &mut Svg, frame: Frame, x: &Scale, what: (&[Dot<'_>], Option<F
             Anchor::End,
             "floor-label halo",
             text,
+        );
+    }
+    if let Some(bound) = bound {
+        let at = y.at(bound);
+        svg.line((frame.left, at), (frame.right, at), "bound");
+        let text = format!("bound: {}", latency_tick(bound));
+        svg.text(
+            (frame.left + 6.0, at - 5.0),
+            Anchor::Start,
+            "bound-label halo",
+            &text,
         );
     }
     let mut labels: Vec<EndLabel> = Vec::new();

@@ -47,13 +47,14 @@ pub fn single(run: &Run, summary: &Summary) -> String {
     body.push_str("<h2>How long messages took</h2>");
     body.push_str(&paragraph(spectrum_words(run)));
     body.push_str(&both(|size| {
-        spectrum::chart(&response_and_service(summary), true, run.about.floor, size)
+        let gap = summary.totals.service.count() > 0;
+        spectrum::chart(&response_and_service(summary), gap, run.about.floor, size)
     }));
     body.push_str(&parts::latencies(summary));
     if summary.has_steps() {
         body.push_str("<h2>The rates that were tried</h2>");
         body.push_str(&paragraph(KNEE_WORDS));
-        body.push_str(&both(|size| knee::chart(summary, run.about.floor, size)));
+        body.push_str(&both(|size| knee::chart(summary, &run.about, size)));
         body.push_str(&parts::steps(summary));
     }
     body.push_str("<h2>The run over time</h2>");
@@ -98,7 +99,7 @@ pub fn overlay(runs: &[(String, &Run, &Summary)]) -> String {
         body.push_str(&parts::strip(run, summary));
         body.push_str(&parts::thresholds(summary));
         if summary.has_steps() {
-            body.push_str(&both(|size| knee::chart(summary, run.about.floor, size)));
+            body.push_str(&both(|size| knee::chart(summary, &run.about, size)));
         }
         body.push_str(&timeline::chart(run));
         body.push_str(&parts::errors(run));

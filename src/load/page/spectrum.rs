@@ -2,7 +2,7 @@
 //! nines spread out. Two lines of one run shade the time that messages waited to be sent; lines of
 //! several runs lie over each other. A grey rule is the machine's own limit.
 
-use super::svg::{Anchor, EndLabel, Frame, Scale, Size, Svg, axis_left, cut, end_labels};
+use super::svg::{Anchor, EndLabel, Frame, Scale, Size, Svg, axis_left, cut, empty, end_labels};
 use crate::base::units::{Micro, latency, latency_tick};
 use crate::load::report::spectrum::{SAMPLES_BEYOND_MIN, Spectrum};
 use crate::load::run::Floor;
@@ -44,18 +44,12 @@ pub fn chart(lines: &[Line<'_>], gap: bool, floor: Option<Floor>, size: Size) ->
     let height = size.pick(420.0, 340.0);
     let mut svg = Svg::new(size.width(), height, "Latency by percentile");
     if lines.is_empty() {
-        svg.text(
-            (size.width() / 2.0, 60.0),
-            Anchor::Middle,
-            "empty",
-            "no samples",
-        );
-        return svg.finish();
+        return empty("no samples", size);
     }
     let frame = Frame {
         left: size.pick(64.0, 50.0),
         right: size.width() - size.pick(220.0, 86.0),
-        top: 22.0,
+        top: 30.0,
         bottom: height - 44.0,
     };
     let x = nines_scale(&lines, frame);

@@ -373,6 +373,14 @@ pub fn end_labels(svg: &mut Svg, frame: Frame, mut labels: Vec<EndLabel>) {
     }
 }
 
+/// The picture of nothing.
+#[must_use]
+pub fn empty(text: &str, size: Size) -> String {
+    let mut svg = Svg::new(size.width(), 64.0, text);
+    svg.text((size.width() / 2.0, 36.0), Anchor::Middle, "empty", text);
+    svg.finish()
+}
+
 /// A name cut to what fits.
 #[must_use]
 pub fn cut(text: &str, letters_max: usize) -> String {

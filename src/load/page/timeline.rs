@@ -4,7 +4,9 @@
 
 use super::columns::{self, Column};
 use super::heat;
-use super::svg::{Anchor, EndLabel, Frame, Scale, Size, Svg, axis_left, both, cut, end_labels};
+use super::svg::{
+    Anchor, EndLabel, Frame, Scale, Size, Svg, axis_left, both, cut, empty, end_labels,
+};
 use crate::base::units::{escape, finite, latency_tick, seconds, short};
 use crate::limits::LOAD_TIME_COLUMNS_MAX;
 use crate::load::run::{Event, EventKind, Run};
@@ -50,13 +52,7 @@ fn draw(run: &Run, size: Size) -> String {
     let height = TOP + heat_height + strips.len() as f64 * (STRIP + BETWEEN) + 44.0;
     let mut svg = Svg::new(size.width(), height, "The run over time");
     let (Some(first), Some(last)) = (columns.first(), columns.last()) else {
-        svg.text(
-            (size.width() / 2.0, 60.0),
-            Anchor::Middle,
-            "empty",
-            "nothing was offered",
-        );
-        return svg.finish();
+        return empty("nothing was offered", size);
     };
     let frame = Frame {
         left: size.pick(64.0, 50.0),
@@ -128,7 +124,7 @@ fn strips(columns: &[Column]) -> Vec<Strip> {
         rates.push(curve("received", "received", &received));
     }
     let us = |us: u64| us as f64;
-    let lag = |c: &Column| c.schedule_lag.at(0.999).map(|point| us(point.us));
+    let lag = |c: &Column| c.lag_p999_us.map(us);
     let lag = curve("p99.9", "plain", &lag);
     let in_flight = |c: &Column| Some(us(c.counts.in_flight_max));
     let in_flight = curve("most", "plain", &in_flight);
@@ -267,6 +263,13 @@ fn draw_warm_up(svg: &mut Svg, whole: Frame, x: &Scale, columns: &[Column]) {
     }
 }
 
+/// By time, whatever the order in which they were noticed.
+fn in_order(run: &Run) -> Vec<&Event> {
+    let mut events: Vec<&Event> = run.events.iter().collect();
+    events.sort_by_key(|event| event.at_ms);
+    events
+}
+
 /// Whether an event has a number and a line of the list; others are lines only.
 fn is_numbered(event: &Event) -> bool {
     !matches!(event.kind, EventKind::StepChange | EventKind::WarmUpEnd)
@@ -276,7 +279,7 @@ fn is_numbered(event: &Event) -> bool {
 fn draw_events(svg: &mut Svg, whole: Frame, x: &Scale, run: &Run) {
     let mut rings: Vec<(f64, u32, u32)> = Vec::new();
     let mut number = 0;
-    for event in &run.events {
+    for event in in_order(run) {
         let at = x.at(event.at_ms as f64 / 1e3);
         if !is_numbered(event) {
             svg.line((at, whole.top), (at, whole.bottom), "event faint");
@@ -342,10 +345,9 @@ fn clock(s: f64) -> String {
 }
 
 fn events(run: &Run) -> String {
-    let numbered: Vec<&Event> = run
-        .events
-        .iter()
-        .filter(|event| is_numbered(event))
+    let numbered: Vec<&Event> = in_order(run)
+        .into_iter()
+        .filter(|e| is_numbered(e))
         .collect();
     if numbered.is_empty() {
         return String::new();

@@ -185,6 +185,13 @@ impl Gate {
         &self.text
     }
 
+    /// The value, if it bounds the response time: in microseconds.
+    #[must_use]
+    pub fn response_us(&self) -> Option<f64> {
+        let bounds = matches!(self.metric, Metric::Latency(Latency::Response, _));
+        bounds.then_some(self.value)
+    }
+
     /// Holds a run against it.
     #[must_use]
     pub fn check(&self, summary: &Summary) -> Checked {

@@ -4,7 +4,6 @@
 //! Invariants: percentiles grow with the quantile and never pass the maximum; nothing is a number
 //! when there is no sample.
 
-use crate::load::run::latency_histogram;
 use hdrhistogram::Histogram;
 
 /// The percentiles of every table, with their names.
@@ -24,8 +23,8 @@ pub const SAMPLES_BEYOND_MIN: f64 = 10.0;
 pub struct Spectrum {
     /// All samples; of those without an answer, the time they waited.
     all: Histogram<u64>,
-    /// Those of them that had no answer.
-    unanswered: Histogram<u64>,
+    /// Those of them that had no answer, if any: a histogram takes room.
+    unanswered: Option<Histogram<u64>>,
 }
 
 /// One figure of a latency.
@@ -45,7 +44,7 @@ impl Spectrum {
     pub fn answered(samples: Histogram<u64>) -> Spectrum {
         Spectrum {
             all: samples,
-            unanswered: latency_histogram(),
+            unanswered: None,
         }
     }
 
@@ -54,6 +53,7 @@ impl Spectrum {
     pub fn with_unanswered(answered: &Histogram<u64>, unanswered: Histogram<u64>) -> Spectrum {
         let mut all = answered.clone();
         all.add(&unanswered).expect("both have the same bounds");
+        let unanswered = (!unanswered.is_empty()).then_some(unanswered);
         Spectrum { all, unanswered }
     }
 
@@ -111,12 +111,12 @@ impl Spectrum {
     #[must_use]
     pub fn mean(&self) -> Option<(f64, bool)> {
         let mean = self.all.mean().min(self.all.max() as f64);
-        (!self.all.is_empty()).then_some((mean, !self.unanswered.is_empty()))
+        (!self.all.is_empty()).then_some((mean, self.unanswered.is_some()))
     }
 
     /// Whether a message without an answer lies at or below `us`: it may belong above.
     fn is_open_below(&self, us: u64) -> bool {
-        let reach = self.unanswered.highest_equivalent(us);
-        !self.unanswered.is_empty() && self.unanswered.min() <= reach
+        let unanswered = self.unanswered.as_ref();
+        unanswered.is_some_and(|waits| waits.min() <= waits.highest_equivalent(us))
     }
 }

@@ -256,6 +256,13 @@ fn notes(run: &Run, totals: &Totals) -> Vec<String> {
     if super::summary::is_unconfirmed_search(run) {
         notes.push("a search that was not confirmed: the figures mix all its rates".to_owned());
     }
+    if totals.unsent() > 0 {
+        notes.push(format!(
+            "{} messages were to be sent and never were, because earlier ones filled the window: \
+             their waiting is in no percentile",
+            count(totals.unsent())
+        ));
+    }
     if totals.counts.negative > 0 {
         notes.push(format!(
             "{} messages were received before their intended send by the clocks: two hosts whose \
