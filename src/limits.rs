@@ -363,6 +363,16 @@ limits! {
     pub const LOAD_SAMPLE_BYTES_MAX: usize = 64 << 20;
     /// Messages a second that `load` may be asked for.
     pub const LOAD_RATE_MAX: u32 = 100_000_000;
+    // Reports of the load generator.
+
+    /// Runs that one picture compares.
+    pub const LOAD_OVERLAY_RUNS_MAX: usize = 6;
+    /// Largest log of a run that is read back, in bytes.
+    pub const LOAD_LOG_BYTES_MAX: usize = 1 << 30;
+    /// Systems that one comparison sets side by side.
+    pub const LOAD_COMPARE_SYSTEMS_MAX: usize = 12;
+    /// Columns of the picture over time, whatever the length of a run.
+    pub const LOAD_TIME_COLUMNS_MAX: usize = 600;
 }
 
 const _: () = assert!(MESSAGE_BYTES_MAX_DEFAULT + FRAME_OVERHEAD_BYTES_MAX <= FRAME_BYTES_MAX);

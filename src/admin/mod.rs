@@ -9,6 +9,7 @@ pub mod consume;
 pub mod dump;
 pub mod error;
 pub mod load;
+pub mod load_report;
 pub mod output;
 pub mod probe;
 pub mod produce;
