@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// `load report`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Exit codes: 0 told, and every --fail-if holds; 1 a file is not as it should \
                         be, or a --fail-if was crossed."
@@ -46,7 +46,7 @@ pub struct ReportArgs {
 }
 
 /// `load compare`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct CompareArgs {
     /// What was measured of which system, as JSON (docs: src/load/page/compare.rs)
     #[arg(value_name = "FILE")]

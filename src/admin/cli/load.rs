@@ -1,7 +1,9 @@
 //! The flags of `load`.
 
 use super::{AcksArg, BrokerArgs, CompressionArg};
-use clap::{Args, ValueEnum};
+use crate::admin::load_report::{CompareArgs, ReportArgs};
+use crate::load::report::{Gate, GateError};
+use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -29,6 +31,7 @@ pub enum FromArg {
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "RATE is messages a second over all producers: 5000, 20k, 1.5M; `max` is a closed \
     loop, as fast as the window of requests allows, and is reported as such.\n\
     TIME is 500ms, 10s, 5m or 1h. SIZE is 100, 1KiB; sizes are SIZE, A..B, zipf:A..B[:EXPONENT], or \
@@ -175,6 +178,24 @@ pub struct LoadArgs {
     /// What the broker promises, for the report
     #[arg(long, value_name = "TEXT", default_value = "not stated")]
     pub durability: String,
+    /// Fail when this is crossed, such as p99>10ms or errors>0; may be given more than once
+    #[arg(long = "fail-if", value_name = "THRESHOLD", value_parser = threshold)]
+    pub fail_if: Vec<String>,
+    /// Write the page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the time line as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the percentiles as text; further latencies lie beside it
+    #[arg(long, value_name = "FILE")]
+    pub hgrm: Option<PathBuf>,
+    /// Write the log from which all of these can be made again
+    #[arg(long, value_name = "FILE")]
+    pub hlog: Option<PathBuf>,
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
@@ -182,4 +203,22 @@ pub struct LoadArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub broker: BrokerArgs,
+    /// Instead of a load: reports of loads that were.
+    #[command(subcommand)]
+    #[serde(skip)]
+    pub told: Option<ToldVerb>,
+}
+
+/// Reports without a broker.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ToldVerb {
+    /// Make the report of a load, or of several, again from its logs
+    Report(ReportArgs),
+    /// Set measurements of several systems side by side
+    Compare(CompareArgs),
+}
+
+/// A threshold that can be read, as it was written.
+fn threshold(text: &str) -> Result<String, GateError> {
+    Gate::parse(text).map(|gate| gate.text().to_owned())
 }

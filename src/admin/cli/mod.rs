@@ -4,7 +4,7 @@ mod flags;
 mod load;
 
 pub use flags::KeyFlags;
-pub use load::{ArrivalsArg, FromArg, LoadArgs};
+pub use load::{ArrivalsArg, FromArg, LoadArgs, ToldVerb};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;

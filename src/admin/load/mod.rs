@@ -6,15 +6,17 @@ mod intent;
 mod texts;
 mod watch;
 
-use super::cli::{FromArg, LoadArgs};
+use super::cli::{FromArg, LoadArgs, ToldVerb};
 use super::client::{Client, Landmark};
 use super::error::AdminError;
+use super::load_report;
 use super::output::{self, Output};
 use crate::base::exit::ExitCode;
 use crate::env::process;
 use crate::load::conduct::{Conductor, LoadError, World};
 use crate::load::plan::Target;
-use crate::load::run::{About, Run, Setup, latency_histogram};
+use crate::load::report::{self, Checked, Kind, Outputs, Summary};
+use crate::load::run::{About, Run, Setup};
 use std::sync::Arc;
 
 /// Runs the verb.
@@ -22,12 +24,10 @@ use std::sync::Arc;
 /// # Errors
 /// The flags make no sense, the broker cannot be used, or the run did not succeed.
 pub fn run(args: &LoadArgs, out: &mut Output) -> Result<(), AdminError> {
-    let run = conduct(args)?;
-    summary(&run, out)?;
-    out.flush()?;
-    match verdict(&run) {
-        None => Ok(()),
-        Some((code, reason)) => Err(AdminError::Ended(code, reason)),
+    match &args.told {
+        Some(ToldVerb::Report(args)) => load_report::report(args, out),
+        Some(ToldVerb::Compare(args)) => load_report::compare(args, out),
+        None => tell(args, &conduct(args)?, out),
     }
 }
 
@@ -123,113 +123,46 @@ fn about(args: &LoadArgs, intent: &intent::Intent, brokers: String) -> About {
     }
 }
 
-/// Why the run is no success, in order of weight.
-fn verdict(run: &Run) -> Option<(ExitCode, String)> {
-    let sum = |of: fn(&crate::load::run::Counts) -> u64| -> u64 {
-        run.intervals
-            .iter()
-            .map(|interval| of(&interval.counts))
-            .sum()
+/// Writes and shows what the run was, and says whether it is a success.
+fn tell(args: &LoadArgs, run: &Run, out: &mut Output) -> Result<(), AdminError> {
+    let outputs = Outputs {
+        hlog: args.hlog.clone(),
+        hgrm: args.hgrm.clone(),
+        json: args.json.clone(),
+        csv: args.csv.clone(),
+        html: args.html.clone(),
     };
-    let acknowledged = sum(|counts| counts.acknowledged);
-    if run.about.plan.get("consume-only") == Some(&true.into()) {
-        let received = sum(|counts| counts.received_meanwhile);
-        let reason = "nothing was received".to_owned();
-        return (received == 0).then_some((ExitCode::NothingAcknowledged, reason));
+    // The files first: a reader that closes our output must not cost the results.
+    report::write_all(run, &outputs).map_err(|error| AdminError::Failed(error.to_string()))?;
+    out.bytes(report::table(run).as_bytes())?;
+    out.flush()?;
+    let summary = Summary::of(run);
+    match exit_code(&summary) {
+        None => Ok(()),
+        Some(code) => Err(AdminError::Ended(code, summary.verdict.headline())),
     }
-    if acknowledged == 0 {
-        let reason = "nothing was acknowledged".to_owned();
-        return Some((ExitCode::NothingAcknowledged, reason));
-    }
-    if run
-        .verification
-        .as_ref()
-        .is_some_and(|found| !found.passed())
-    {
-        let reason = "the check of the payloads failed".to_owned();
-        return Some((ExitCode::VerificationFailed, reason));
-    }
-    let failed = sum(|counts| counts.failed);
-    (failed > 0).then(|| (ExitCode::SendsFailed, format!("{failed} messages failed")))
 }
 
-/// The run in a few lines.
-fn summary(run: &Run, out: &mut Output) -> Result<(), AdminError> {
-    let mut counts = crate::load::run::Counts::default();
-    let mut seconds = 0.0;
-    let mut latencies = crate::load::run::Latencies::new();
-    for interval in run
-        .intervals
-        .iter()
-        .filter(|one| crate::load::conduct::is_measured(one))
-    {
-        counts.add(&interval.counts);
-        latencies.add(&interval.latencies);
-        seconds += interval.length_ms as f64 / 1e3;
+/// Why the run is no success, if it is none. What a gate allows or forbids outranks our own opinion
+/// on errors; that the figures say nothing outranks the gates.
+fn exit_code(summary: &Summary) -> Option<ExitCode> {
+    let has = |kind| summary.verdict.has(kind);
+    let gates_errors = |checked: &Checked| checked.text.contains("error");
+    if has(Kind::VerificationFailed) {
+        Some(ExitCode::VerificationFailed)
+    } else if has(Kind::NothingAcknowledged) {
+        Some(ExitCode::NothingAcknowledged)
+    } else if has(Kind::GeneratorLimited) {
+        Some(ExitCode::GeneratorLimited)
+    } else if has(Kind::NoAnswer) || summary.thresholds.iter().any(|checked| checked.failed) {
+        Some(ExitCode::GateFailed)
+    } else if has(Kind::BrokerLost) {
+        Some(ExitCode::SendsFailed)
+    } else if has(Kind::Errors) && !summary.thresholds.iter().any(gates_errors) {
+        Some(ExitCode::SendsFailed)
+    } else {
+        None
     }
-    let rate = |count: u64| count as f64 / seconds.max(1e-3);
-    out.line(&format!(
-        "offered {:.0}/s  sent {:.0}/s  acknowledged {:.0}/s  {:.1} MB/s  over {seconds:.1} s",
-        rate(counts.offered),
-        rate(counts.sent),
-        rate(counts.acknowledged),
-        rate(counts.acknowledged_bytes) / 1e6,
-    ))?;
-    out.line(&format!(
-        "offered {} sent {} acknowledged {} failed {} unanswered {} in flight {}",
-        counts.offered,
-        counts.sent,
-        counts.acknowledged,
-        counts.failed,
-        counts.unanswered,
-        counts.in_flight_max
-    ))?;
-    let mut answered = latency_histogram();
-    answered.add(&latencies.response).expect("the same bounds");
-    answered
-        .add(&latencies.unanswered)
-        .expect("the same bounds");
-    let rows = [
-        ("response", &answered),
-        ("service", &latencies.service),
-        ("lag", &latencies.schedule_lag),
-        ("end to end", &latencies.end_to_end),
-    ];
-    for (name, histogram) in rows {
-        let at = |q: f64| histogram.value_at_quantile(q);
-        out.line(&format!(
-            "{name:>10}  p50 {} p90 {} p99 {} p99.9 {} p99.99 {} max {} us ({})",
-            at(0.5),
-            at(0.9),
-            at(0.99),
-            at(0.999),
-            at(0.9999),
-            histogram.max(),
-            histogram.len(),
-        ))?;
-    }
-    out.line(&format!(
-        "received {:.0}/s {:.1} MB/s ({} of {}, {} negative)",
-        rate(counts.received_meanwhile),
-        rate(counts.received_meanwhile_bytes) / 1e6,
-        counts.received,
-        counts.acknowledged,
-        counts.negative,
-    ))?;
-    if let Some(found) = &run.verification {
-        out.line(&format!("{found:?}"))?;
-    }
-    let busy = run.about.worker_busy.iter();
-    let busy: Vec<String> = busy.map(|share| format!("{:.0}%", share * 100.0)).collect();
-    out.line(&format!("workers busy {}", busy.join(" ")))?;
-    for failure in &run.failures {
-        let (count, error) = (failure.count, &failure.error);
-        out.line(&format!("failed: {count} {error}"))?;
-    }
-    for event in &run.events {
-        out.line(&format!("{} ms: {}", event.at_ms, event.text))?;
-    }
-    Ok(())
 }
 
 impl From<LoadError> for AdminError {
