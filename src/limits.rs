@@ -352,6 +352,43 @@ limits! {
     pub const TOP_STRIP_CORES_MIN: usize = 25;
     /// Cores shown as rows beneath that strip.
     pub const TOP_WORST_CORES: usize = 5;
+
+    // Load generator.
+
+    /// Longest pause before `load` connects again, in milliseconds.
+    pub const LOAD_BACKOFF_MS_MAX: u64 = 1_000;
+    /// Bytes of keys and values in one Produce request of `load`, about: Kafka's `max.request.size`.
+    pub const LOAD_REQUEST_BYTES_MAX: usize = 1 << 20;
+    /// Bytes that a worker of `load` reads from a connection at once.
+    pub const LOAD_READ_BYTES: usize = 256 << 10;
+    /// Milliseconds between a worker's looks after its connections and late requests.
+    pub const LOAD_CARE_MS: u64 = 10;
+    /// Milliseconds between what a worker of `load` says of itself.
+    pub const LOAD_PROGRESS_MS: u64 = 1_000;
+    /// Milliseconds without any answer, while some are due, that are noted as a stall.
+    pub const LOAD_STALL_MS: u64 = 100;
+    /// Milliseconds before a consumer of `load` asks again after an error.
+    pub const LOAD_FETCH_PAUSE_MS: u64 = 100;
+    /// Examples of what the check of payloads found that one run of `load` keeps.
+    pub const LOAD_EXAMPLES_MAX: usize = 10;
+    /// Events that one run of `load` keeps.
+    pub const LOAD_EVENTS_MAX: usize = 1_000;
+    /// Intervals of one run of `load`, unless their length is given.
+    pub const LOAD_INTERVALS_MAX: u64 = 600;
+    /// Largest file that `load` takes payloads from, in bytes.
+    pub const LOAD_SAMPLE_BYTES_MAX: usize = 64 << 20;
+    /// Messages a second that `load` may be asked for.
+    pub const LOAD_RATE_MAX: u32 = 100_000_000;
+    // Reports of the load generator.
+
+    /// Runs that one picture compares.
+    pub const LOAD_OVERLAY_RUNS_MAX: usize = 6;
+    /// Largest log of a run that is read back, in bytes.
+    pub const LOAD_LOG_BYTES_MAX: usize = 1 << 30;
+    /// Systems that one comparison sets side by side.
+    pub const LOAD_COMPARE_SYSTEMS_MAX: usize = 12;
+    /// Columns of the picture over time, whatever the length of a run.
+    pub const LOAD_TIME_COLUMNS_MAX: usize = 600;
 }
 
 const _: () = assert!(MESSAGE_BYTES_MAX_DEFAULT + FRAME_OVERHEAD_BYTES_MAX <= FRAME_BYTES_MAX);

@@ -31,6 +31,8 @@ pub enum AdminError {
     Untuned,
     /// What failed was reported line by line already.
     Reported,
+    /// The verb did what it should, and what it found has an exit code of its own.
+    Ended(ExitCode, String),
 }
 
 impl AdminError {
@@ -47,6 +49,7 @@ impl AdminError {
             AdminError::Config(_) => ExitCode::Configuration.code(),
             AdminError::Data(_) | AdminError::Damaged => ExitCode::DataRefused.code(),
             AdminError::Host(_) | AdminError::Untuned => ExitCode::Host.code(),
+            AdminError::Ended(code, _) => code.code(),
         }
     }
 
@@ -67,7 +70,8 @@ impl fmt::Display for AdminError {
             | AdminError::Broker(text)
             | AdminError::Failed(text)
             | AdminError::Data(text)
-            | AdminError::Host(text) => f.write_str(text),
+            | AdminError::Host(text)
+            | AdminError::Ended(_, text) => f.write_str(text),
             AdminError::Config(error) => error.fmt(f),
             // These name the operation and its subject themselves.
             AdminError::Output(error) => error.fmt(f),

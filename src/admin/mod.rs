@@ -8,6 +8,8 @@ pub mod config;
 pub mod consume;
 pub mod dump;
 pub mod error;
+pub mod load;
+pub mod load_report;
 pub mod output;
 pub mod probe;
 pub mod produce;
@@ -34,6 +36,7 @@ pub fn run(verb: &Verb) -> Result<(), AdminError> {
         Verb::Topic(args) => topic::run(&args.verb, &mut out),
         Verb::Produce(args) => produce::run(args, &mut out),
         Verb::Consume(args) => consume::run(args, &mut out),
+        Verb::Load(args) => load::run(args, &mut out),
         Verb::Dump(args) => dump::run(args, &mut out),
         Verb::Top(args) => top::run(args, &mut out),
         Verb::Probe(args) => probe::run(args, &mut out),

@@ -18,6 +18,16 @@ pub enum ExitCode {
     DiskFailed = 5,
     /// A bug: an assertion or a panic.
     Bug = 6,
+    /// `load`: a gate (`--fail-if`) failed.
+    GateFailed = 10,
+    /// `load`: the generator was the limit, so the figures say little of the broker.
+    GeneratorLimited = 11,
+    /// `load`: a payload was lost, doubled, out of order, damaged or not ours.
+    VerificationFailed = 12,
+    /// `load`: nothing was acknowledged.
+    NothingAcknowledged = 13,
+    /// `load`: sends failed, and no gate said how many may.
+    SendsFailed = 14,
 }
 
 impl ExitCode {

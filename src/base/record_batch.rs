@@ -18,13 +18,15 @@
 //! ```
 //!
 //! Invariant: a [`BatchView`] spans exactly one batch whose length field is right and whose magic
-//! is 2; everything else is checked by who needs it. Nothing here allocates but the builder.
+//! is 2; everything else is checked by who needs it. Nothing here allocates but the
+//! builders.
 
 mod batches;
 mod builder;
 mod error;
 mod patch;
 mod records;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,7 @@ pub use patch::{
     replace_records, seal, set_base_offset, set_leader_epoch, set_log_append_time, set_producer,
 };
 pub use records::{HeaderView, Headers, RecordView, Records};
+pub use writer::{BatchWriter, RECORD_OVERHEAD_BYTES_MAX};
 
 /// Bytes before the first record.
 pub const HEADER_BYTES: usize = 61;

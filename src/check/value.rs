@@ -115,6 +115,35 @@ pub fn build(producer: u32, sequence: u64, length_bytes: usize) -> (Value, Vec<u
     )
 }
 
+/// Makes bytes that are there already describe themselves, in place; with `sealed` they also prove
+/// themselves. For who makes very many.
+///
+/// # Panics
+/// There are fewer than [`VALUE_BYTES_MIN`], or the producer is that of foreign bytes.
+pub fn stamp(payload: &mut [u8], producer: u32, sequence: u64, sealed: bool) {
+    assert!(payload.len() >= VALUE_BYTES_MIN, "a value has a head");
+    assert!(
+        producer != Value::FOREIGN_PRODUCER,
+        "the number of foreign bytes is taken"
+    );
+    let length = u32::try_from(payload.len()).expect("a payload is far below 4 GiB");
+    payload[..4].copy_from_slice(&MAGIC);
+    payload[4..8].copy_from_slice(&producer.to_le_bytes());
+    payload[8..16].copy_from_slice(&sequence.to_le_bytes());
+    payload[16..CRC_AT].copy_from_slice(&length.to_le_bytes());
+    let crc = if sealed { checksum(payload) } else { 0 };
+    payload[CRC_AT..VALUE_BYTES_MIN].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Producer and sequence that `payload` claims, without any proof.
+#[must_use]
+pub fn claimed(payload: &[u8]) -> Option<(u32, u64)> {
+    let rest = payload.strip_prefix(&MAGIC)?;
+    let (producer, rest) = rest.split_first_chunk::<4>()?;
+    let sequence = rest.first_chunk::<8>()?;
+    Some((u32::from_le_bytes(*producer), u64::from_le_bytes(*sequence)))
+}
+
 /// Reads back what `payload` says of itself, after proving it.
 ///
 /// # Errors
@@ -203,6 +232,11 @@ mod tests {
         for length in [VALUE_BYTES_MIN, 100] {
             let (value, payload) = build(7, 1 << 33, length);
             assert_eq!(parse(&payload), Ok(value));
+            assert_eq!(claimed(&payload), Some((7, 1 << 33)));
+            let mut stamped = payload.clone();
+            stamped[..VALUE_BYTES_MIN].fill(0);
+            stamp(&mut stamped, 7, 1 << 33, true);
+            assert_eq!(stamped, payload);
             for bit in 0..payload.len() * 8 {
                 let mut wrong = payload.clone();
                 wrong[bit / 8] ^= 1 << (bit % 8);

@@ -6,7 +6,6 @@
 
 mod keys;
 mod memory;
-mod nearest;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -277,7 +276,7 @@ fn known(key: &str, place: &Origin) -> Result<&'static str, ConfigError> {
     if let Some(found) = KEYS.iter().find(|known| known.name == key) {
         return Ok(found.name);
     }
-    let nearest = nearest::nearest(key, KEYS.iter().map(|known| known.name));
+    let nearest = crate::base::nearest::nearest(key, KEYS.iter().map(|known| known.name));
     Err(ConfigError::UnknownKey {
         key: key.to_owned(),
         place: place.clone(),

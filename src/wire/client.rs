@@ -8,9 +8,11 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::header::RequestHeader;
+use super::produce::ProduceCall;
 use super::request::{self, Request};
 use super::response::{self, Response};
 use super::schema::{DecodeError, EncodeError, Text};
+use super::versions;
 
 /// Requests that are on their way.
 #[derive(Debug)]
@@ -43,22 +45,49 @@ impl Conversation {
     /// # Errors
     /// The version is not one this codec knows, or something is too long.
     pub fn ask(&mut self, version: i16, request: &Request) -> Result<Bytes, EncodeError> {
-        let header = RequestHeader {
-            api_key: request.api_key(),
+        let header = self.header(request.api_key(), version);
+        let frame = request::encode(&header, request)?;
+        let silent = matches!(request, Request::Produce(produce) if produce.acks == 0);
+        self.asked(&header, silent);
+        Ok(frame)
+    }
+
+    /// The frame of a Produce without its batches, which are sent from where they lie: each before
+    /// the position that `cuts` (emptied first) takes for it.
+    ///
+    /// # Errors
+    /// The version names topics by id, or something is too long.
+    pub fn ask_produce(
+        &mut self,
+        version: i16,
+        call: &ProduceCall<'_>,
+        cuts: &mut Vec<usize>,
+    ) -> Result<Bytes, EncodeError> {
+        let header = self.header(versions::PRODUCE, version);
+        let frame = call.encode(&header, cuts)?;
+        self.asked(&header, call.acks == 0);
+        Ok(frame)
+    }
+
+    fn header(&self, api_key: i16, version: i16) -> RequestHeader {
+        RequestHeader {
+            api_key,
             api_version: version,
             correlation_id: self.correlation_id_next,
             client_id: self.client_id.clone(),
-        };
-        let frame = request::encode(&header, request)?;
+        }
+    }
+
+    /// Notes that a request is on its way; a silent one has no answer.
+    fn asked(&mut self, header: &RequestHeader, silent: bool) {
         self.correlation_id_next = self.correlation_id_next.wrapping_add(1).max(1);
-        if !matches!(request, Request::Produce(produce) if produce.acks == 0) {
+        if !silent {
             self.pending.push_back(Pending {
                 correlation_id: header.correlation_id,
                 api_key: header.api_key,
-                version,
+                version: header.api_version,
             });
         }
-        Ok(frame)
     }
 
     /// Requests without an answer so far.
@@ -92,7 +121,7 @@ mod tests {
     use super::*;
     use crate::wire::messages::{MetadataRequest, MetadataResponse};
     use crate::wire::produce::ProduceRequest;
-    use crate::wire::{RequestHeader, Response, response, versions};
+    use crate::wire::{RequestHeader, Response, response};
 
     fn answer_to(frame: &Bytes, correlation_id: i32) -> Bytes {
         let (header, _) = RequestHeader::decode(&frame.slice(4..)).expect("our own header");

@@ -1,10 +1,13 @@
 //! The command line as it is typed. What it means is decided by the verbs.
 
 mod flags;
+mod load;
 
 pub use flags::KeyFlags;
+pub use load::{ArrivalsArg, FromArg, LoadArgs, ToldVerb};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// The whole command line.
@@ -15,7 +18,7 @@ use std::path::PathBuf;
     about = "A durable, ordered message broker that speaks the Kafka protocol",
     after_help = "Exit codes: 0 done or stopped as asked, 1 misuse or a failed request, 2 \
                   configuration or port, 3 the host lacks something, 4 data directory refused, \
-                  5 the disk failed, 6 a bug, 141 the reader of the output went away."
+                  5 the disk failed, 6 a bug, 10-14 what `load` found, 141 the reader of the output went away."
 )]
 pub struct Cli {
     /// What to do.
@@ -34,6 +37,8 @@ pub enum Verb {
     Produce(ProduceArgs),
     /// Read records of a topic
     Consume(ConsumeArgs),
+    /// Load a broker at a set rate and report what it did
+    Load(Box<LoadArgs>),
     /// Print the broker's metrics as JSON, or what happened between two dumps
     Dump(DumpArgs),
     /// Watch the broker's cores and topics, live or played back
@@ -74,7 +79,7 @@ pub struct ShowConfigArgs {
 }
 
 /// How to reach the broker.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub struct BrokerArgs {
     /// Broker to ask first: HOST:PORT, or several separated by commas
     #[arg(
@@ -167,7 +172,8 @@ pub struct TopicCommon {
 }
 
 /// Compression of record batches.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say all")]
 pub enum CompressionArg {
     None,
@@ -178,7 +184,8 @@ pub enum CompressionArg {
 }
 
 /// Which acknowledgement to wait for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum AcksArg {
     /// None: what was lost is not known.
     #[value(name = "0")]

@@ -1,5 +1,6 @@
 //! TCP as a session needs it: an exclusive listener, connections whose halves two tasks can use,
-//! and deadlines that lose nothing. Lives on the core that listens; always real.
+//! and deadlines that lose nothing. Lives on the core that listens; always real. [`Poll`] is apart:
+//! non-blocking sockets without an executor, for the load generator.
 //!
 //! glommio's traps met here: its own `bind` always shares the port, so two brokers on one address
 //! would split the clients in silence; a dropped `accept` leaks the accepted socket; its read
@@ -9,9 +10,11 @@
 mod conn;
 mod http;
 mod listener;
+mod poll;
 
 pub use conn::{Conn, ConnControl, ReadHalf, WriteHalf};
 pub use listener::{BoundSocket, Listener, ListenerStop, bind};
+pub use poll::{Poll, PollSocket, PollWaker, Ready};
 
 #[cfg(test)]
 mod tests;

@@ -76,11 +76,46 @@ pub fn hostname() -> String {
     }
 }
 
+/// The processor's model, or "unknown".
+#[must_use]
+pub fn cpu_model() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let named = |line: &str| line.starts_with("model name") || line.starts_with("Model");
+    let model = text.lines().find(|line| named(line));
+    let model = model.and_then(|line| line.split_once(':'));
+    model.map_or_else(|| "unknown".to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+/// What the kernel's clocks are read from, or nothing.
+#[must_use]
+pub fn clock_source() -> String {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
 /// The kernel's release, as `uname -r` prints it.
 #[must_use]
 pub fn kernel_release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_owned()
+}
+
+/// The command that started this process, quoted where a shell would need it.
+#[must_use]
+pub fn command_line() -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=,+@%^".contains(letter);
+    let words = std::env::args_os().map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// This process' number.

@@ -10,8 +10,8 @@ pub mod signals;
 pub mod usage;
 
 pub use facts::{
-    affinity_cpus, hostname, kernel_release, memory_bytes, process_id, random_bytes,
-    refuse_huge_pages, thread_cpu_ns, user_is_root,
+    affinity_cpus, clock_source, command_line, cpu_model, hostname, kernel_release, memory_bytes,
+    process_id, random_bytes, refuse_huge_pages, thread_cpu_ns, user_is_root,
 };
 pub use host_tree::{HostTree, make_folder_of, remove_file_if_any, settled_path};
 pub use lock::{DataLock, LockError, data_dir, is_file};
@@ -111,6 +111,21 @@ pub fn unix_ms() -> i64 {
         Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
     }
+}
+
+/// Nanoseconds since 1970 on the wall clock; 0 if the host's clock is before it.
+#[must_use]
+pub fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
+/// Keeps the calling thread on one CPU. Says whether the kernel agreed.
+#[must_use]
+pub fn pin_thread(cpu: usize) -> bool {
+    core_affinity::set_for_current(core_affinity::CoreId { id: cpu })
 }
 
 /// Blocks this thread. Never on an executor.

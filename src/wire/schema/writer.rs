@@ -134,9 +134,17 @@ impl Writer {
     ///
     /// # Errors
     /// Some value could not be represented, or the frame is longer than its prefix can say.
-    pub fn finish_frame(mut self) -> Result<Bytes, EncodeError> {
+    pub fn finish_frame(self) -> Result<Bytes, EncodeError> {
+        self.finish_frame_around(0)
+    }
+
+    /// The same for a frame of which `elsewhere` bytes are not here and are sent in between.
+    ///
+    /// # Errors
+    /// As [`Writer::finish_frame`].
+    pub fn finish_frame_around(mut self, elsewhere: usize) -> Result<Bytes, EncodeError> {
         assert!(self.buffer.len() >= 4, "a frame starts with its length");
-        let length = self.buffer.len() - 4;
+        let length = self.buffer.len() - 4 + elsewhere;
         match i32::try_from(length) {
             Ok(prefix) => self.buffer[..4].copy_from_slice(&prefix.to_be_bytes()),
             Err(_) => self.too_large(Some(length)),
