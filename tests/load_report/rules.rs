@@ -335,7 +335,11 @@ fn halves_are_the_whole(plan: &Plan) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: CASES,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Goal: rules 4 and 6. No output of any run has an absurd figure, percentiles grow and stay
     /// below the maximum, the sums hold. Method: random runs, the odd ones among them.
