@@ -56,7 +56,7 @@ fn draw(run: &Run, size: Size) -> String {
     };
     let frame = Frame {
         left: size.pick(64.0, 50.0),
-        right: size.width() - size.pick(200.0, 58.0),
+        right: size.width() - size.pick(200.0, 74.0),
         top: TOP,
         bottom: TOP + heat_height,
     };
@@ -207,7 +207,7 @@ fn draw_strip(svg: &mut Svg, area: Frame, x: &Scale, what: (&[Column], &Strip), 
             svg.polyline(part, &format!("line {}", curve.class));
         }
         if let Some((_, end)) = parts.last().and_then(|part| part.last()) {
-            let name = cut(curve.name, size.pick(20, 8));
+            let name = cut(curve.name, size.pick(20, 9));
             labels.push((*end, curve.class.to_owned(), name));
         }
     }
