@@ -14,7 +14,7 @@
 //! send or by the clock, whichever is less.
 
 use super::totals::Totals;
-use crate::base::units::{Micro, count, latency, percent, rate, share};
+use crate::base::units::{Micro, count, latency, latency_tick, percent, rate, share};
 use crate::load::run::{Ended, Run, StepVerdict};
 use serde::Serialize;
 
@@ -26,6 +26,9 @@ const LAG_ALLOWED_SHARE: f64 = 0.05;
 const SENT_SHARE_MIN: f64 = 0.99;
 /// A worker this busy has no time left.
 const BUSY_SHARE_MAX: f64 = 0.95;
+/// More than this share of the offered messages never sent: worth a note. A few are always left
+/// when the time is up.
+const UNSENT_SHARE_NOTED: f64 = 0.001;
 /// Less than this share of the offered messages acknowledged: overloaded.
 const ACKNOWLEDGED_SHARE_MIN: f64 = 0.98;
 
@@ -87,6 +90,8 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// What a reader must know to read them.
     pub notes: Vec<String>,
+    /// What is said when nothing stands against them.
+    calm: &'static str,
 }
 
 impl Verdict {
@@ -106,7 +111,18 @@ impl Verdict {
         find(Kind::Overloaded, overloaded(run, totals));
         find(Kind::Interrupted, interrupted(run));
         let notes = notes(run, totals);
-        Verdict { findings, notes }
+        let calm = if totals.is_consume_only() {
+            "what was consumed was received without a failure"
+        } else if is_closed_loop(run) {
+            "everything sent was acknowledged"
+        } else {
+            "the schedule was kept, everything sent was acknowledged"
+        };
+        Verdict {
+            findings,
+            notes,
+            calm,
+        }
     }
 
     /// The worst of it.
@@ -126,8 +142,7 @@ impl Verdict {
     /// Why, in one sentence.
     #[must_use]
     pub fn reason(&self) -> &str {
-        let none = "the schedule was kept, everything sent was acknowledged";
-        self.findings.first().map_or(none, |worst| &worst.text)
+        self.findings.first().map_or(self.calm, |worst| &worst.text)
     }
 
     /// The first line of everything.
@@ -189,7 +204,7 @@ fn generator_limited(run: &Run, totals: &Totals) -> Option<String> {
             "the generator sent {} late (p99.9 of its own lag; {} would be fine), so the figures \
              are about it and not about the broker",
             latency(lag.us as f64, Micro::Ascii),
-            latency(allowed_us, Micro::Ascii)
+            latency_tick(allowed_us).replace('µ', "u")
         ));
     }
     let sent_share = share(totals.counts.sent as f64, totals.counts.offered as f64);
@@ -256,10 +271,9 @@ fn notes(run: &Run, totals: &Totals) -> Vec<String> {
     if super::summary::is_unconfirmed_search(run) {
         notes.push("a search that was not confirmed: the figures mix all its rates".to_owned());
     }
-    if totals.unsent() > 0 {
+    if share(totals.unsent() as f64, totals.counts.offered as f64) > UNSENT_SHARE_NOTED {
         notes.push(format!(
-            "{} messages were to be sent and never were, because earlier ones filled the window: \
-             their waiting is in no percentile",
+            "{} messages were to be sent and never were: their waiting is in no percentile",
             count(totals.unsent())
         ));
     }
