@@ -322,6 +322,8 @@ limits! {
     pub const LOAD_PROGRESS_MS: u64 = 1_000;
     /// Milliseconds without any answer, while some are due, that are noted as a stall.
     pub const LOAD_STALL_MS: u64 = 100;
+    /// Milliseconds for which `load --probe` measures the machine's own limit.
+    pub const LOAD_PROBE_MS: u64 = 1_000;
     /// Milliseconds before a consumer of `load` asks again after an error.
     pub const LOAD_FETCH_PAUSE_MS: u64 = 100;
     /// Examples of what the check of payloads found that one run of `load` keeps.

@@ -33,6 +33,18 @@ pub fn run(args: &DumpArgs, out: &mut Output) -> Result<(), AdminError> {
     out.flush()
 }
 
+/// What a broker says of itself now.
+///
+/// # Errors
+/// Nobody answers there, or it is no broker of ours.
+pub fn fetch(address: &str) -> Result<Dump, AdminError> {
+    let bytes = get(address, "/dump")?;
+    let no_dump =
+        |problem: String| AdminError::Broker(format!("{address} is no Penstock: {problem}"));
+    let document = serde_json::from_slice(&bytes).map_err(|error| no_dump(error.to_string()))?;
+    Dump::from_json(&document).map_err(no_dump)
+}
+
 fn read(name: &str) -> Result<Dump, AdminError> {
     let bytes = read_file(Path::new(name), limits::CLIENT_HTTP_BYTES_MAX)
         .map_err(|error| AdminError::Input("a dump".into(), error))?;

@@ -4,9 +4,12 @@
 //! The conductor is no part of any message's way: workers go on whatever it does. It lives on the
 //! thread that called it.
 
+use super::honesty::Total;
 use super::plan::timeline::Timeline;
 use super::plan::{Leaders, Plan, spread::Spread};
-use super::run::{About, Ended, Event, EventKind, Failure, Interval, Phase, Run, Setup, Step};
+use super::run::{
+    About, Ended, Event, EventKind, Failure, Interval, Phase, Run, Setup, Step, StepVerdict,
+};
 use super::worker::{Command, Progress, Report, Stage, Surroundings, Tally, Worker, judge};
 use crate::env::net::PollWaker;
 use crate::env::process;
@@ -62,6 +65,15 @@ pub enum Glimpse<'a> {
     Progress(f64, &'a BTreeMap<usize, Progress>),
     /// Something happened.
     Event(&'a Event),
+}
+
+/// What the measured part of a stage added up to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The sums.
+    pub total: Total,
+    /// Busy share of the busiest worker, 0 to 1.
+    pub busy: f64,
 }
 
 /// A stage as it is planned: everything but when.
@@ -176,8 +188,9 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Runs a stage to its end and adds it to the run. `start_at_unix_ms` is for the first.
-    pub fn run_stage(&mut self, planned: &StagePlan, start_at_unix_ms: Option<u64>) {
+    /// Runs a stage to its end, adds it to the run, and says what it added up to.
+    /// `start_at_unix_ms` is for the first.
+    pub fn run_stage(&mut self, planned: &StagePlan, start_at_unix_ms: Option<u64>) -> Outcome {
         let begin_ns = self.begin_of_next(start_at_unix_ms);
         let began_ns = *self.began_ns.get_or_insert(begin_ns);
         let stage = Stage {
@@ -198,10 +211,14 @@ impl<'a> Conductor<'a> {
         self.add_steps(planned, at_ms);
         let over_ns = tallies.values().map(|tally| tally.over_ns).max();
         let over_ns = over_ns.unwrap_or(0);
-        self.measured_ns += over_ns.saturating_sub(planned.measured_from_ns);
+        let measured_ns = over_ns.saturating_sub(planned.measured_from_ns);
+        self.measured_ns += measured_ns;
+        let mut busy = 0.0f64;
         for (worker, tally) in &tallies {
             self.idle_ns[*worker] += tally.idle_ns;
+            busy = busy.max(1.0 - tally.idle_ns as f64 / measured_ns.max(1) as f64);
         }
+        let first = self.run.intervals.len();
         let first_step = self.run.steps.len() - planned.steps.len();
         add_intervals(
             &mut self.run,
@@ -210,6 +227,11 @@ impl<'a> Conductor<'a> {
             over_ns,
             (at_ms, first_step),
         );
+        let added = self.run.intervals[first..].iter();
+        Outcome {
+            total: Total::of(added.filter(|interval| interval.phase == Phase::Measured)),
+            busy,
+        }
     }
 
     /// The next stage begins on the grid of intervals, and late enough to be heard of.
@@ -379,9 +401,10 @@ impl<'a> Conductor<'a> {
         &self.run
     }
 
-    /// The same, to note what a search makes of it.
-    pub fn run_mut(&mut self) -> &mut Run {
-        &mut self.run
+    /// Notes what a search makes of the last step.
+    pub fn note_verdict(&mut self, verdict: StepVerdict) {
+        let last = self.run.steps.last_mut();
+        last.expect("a stage has a step").verdict = Some(verdict);
     }
 
     /// Ends the workers and gives the run.
@@ -427,10 +450,9 @@ impl LeaderDesk {
         let (sender, answers) = flume::unbounded();
         let body = move || {
             while asked.recv().is_ok() {
-                if let Some(leaders) = ask() {
-                    if sender.send(Arc::new(leaders)).is_err() {
-                        return;
-                    }
+                let told = ask().map(|leaders| sender.send(Arc::new(leaders)));
+                if told.is_some_and(|told| told.is_err()) {
+                    return;
                 }
                 process::sleep_blocking(Duration::from_millis(limits::LOAD_BACKOFF_MS_MAX));
             }
@@ -450,9 +472,12 @@ impl<'a> World<'a> {
     }
 }
 
+/// Producers, and consumers with their set.
+type Share = (Vec<u32>, Vec<(u32, u32)>);
+
 /// Which producers and which consumers (with their set) each worker has: dealt out in turn,
 /// producers first.
-fn shares(plan: &Plan) -> Vec<(Vec<u32>, Vec<(u32, u32)>)> {
+fn shares(plan: &Plan) -> Vec<Share> {
     let mut shares = vec![(Vec::new(), Vec::new()); plan.cpus.len()];
     let mut turn = 0;
     if let Some(produce) = &plan.produce {
@@ -585,10 +610,4 @@ fn in_all(stalls: &[Vec<(u64, u64)>]) -> Vec<(u64, u64)> {
         });
         overlaps.filter(|(from, until)| from < until).collect()
     })
-}
-
-/// Whether an interval counts in the summary.
-#[must_use]
-pub fn is_measured(interval: &Interval) -> bool {
-    interval.phase == Phase::Measured
 }

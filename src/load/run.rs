@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Two counts go by the clock instead, because a rate over time needs them:
-//! [`Counts::acknowledged_meanwhile`] and [`Counts::received_meanwhile`].
+//! [`Counts::acknowledged_meanwhile`] and [`Counts::received_meanwhile`]. What comes after the end
+//! of the last interval is counted in it.
 //!
 //! Intervals lie on a grid that starts at [`Run::began_unix_us`], so that runs split over
 //! processes add up: merging is the sum of counts and of histograms, interval by interval.
@@ -27,11 +28,15 @@ pub const LATENCY_US_MAX: u64 = 3_600_000_000;
 /// Significant decimal digits of every latency.
 pub const LATENCY_DIGITS: u8 = 3;
 
-/// An empty latency histogram, in microseconds.
+/// An empty latency histogram, in microseconds. It grows with what is recorded: a run has five for
+/// each interval, and few of them meet an hour.
 #[must_use]
 pub fn latency_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(LATENCY_US_MIN, LATENCY_US_MAX, LATENCY_DIGITS)
-        .expect("the bounds are constants that fit")
+    let mut histogram =
+        Histogram::new_with_bounds(LATENCY_US_MIN, 2 * LATENCY_US_MIN, LATENCY_DIGITS)
+            .expect("the bounds are constants that fit");
+    histogram.auto(true);
+    histogram
 }
 
 /// One run.
@@ -79,7 +84,8 @@ pub struct About {
     pub seed: u64,
     /// The whole plan: every setting by its flag's name, defaults included.
     pub plan: serde_json::Map<String, serde_json::Value>,
-    /// Busy share of each generator worker, 0 to 1, over the measured phase.
+    /// Busy share of each generator worker, 0 to 1, over the measured phase: all time not spent
+    /// waiting for sockets and timers, so it includes waiting for a CPU.
     pub worker_busy: Vec<f64>,
     /// The machine's own bare 4 KiB write + flush, when it was measured (`--probe DIR`).
     pub floor: Option<Floor>,
@@ -163,7 +169,7 @@ pub struct Counts {
     pub offered: u64,
     /// Of those, handed to a socket.
     pub sent: u64,
-    /// Of those sent, acknowledged.
+    /// Of those sent, acknowledged; without acknowledgements (acks 0), all that were sent.
     pub acknowledged: u64,
     /// Of those sent, answered with an error, or lost with their connection.
     pub failed: u64,
@@ -198,7 +204,11 @@ pub struct Latencies {
     pub unanswered: Histogram<u64>,
     /// From the intended send to the receipt by a consumer.
     pub end_to_end: Histogram<u64>,
-    /// From the intended send until handed to the socket: the generator's own lag.
+    /// The generator's own lag: until handed to the socket, counted from the intended send or, if
+    /// that is later, from the moment the way was free: connected, room in the window of requests,
+    /// room in the socket. What is waited before that is the broker's doing and shows in `response`
+    /// alone. The way counts as free from the earliest moment at which the generator could have
+    /// noticed, so that a generator too busy to look blames itself.
     pub schedule_lag: Histogram<u64>,
 }
 
@@ -354,7 +364,8 @@ impl Latencies {
             (&mut self.schedule_lag, &other.schedule_lag),
         ];
         for (mine, theirs) in pairs {
-            mine.add(theirs).expect("both have the same bounds");
+            mine.add(theirs)
+                .expect("latency histograms grow as they must");
         }
     }
 }

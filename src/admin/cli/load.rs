@@ -69,6 +69,9 @@ pub struct LoadArgs {
     /// With --search: where to begin
     #[arg(long, value_name = "RATE", default_value = "1000", requires = "search")]
     pub search_from: String,
+    /// With --search: how long each step lasts; the answer is confirmed for --duration
+    #[arg(long, value_name = "TIME", default_value = "3s", requires = "search")]
+    pub search_step: String,
     /// How messages are spread within a rate
     #[arg(long, value_enum, default_value = "constant")]
     pub arrivals: ArrivalsArg,

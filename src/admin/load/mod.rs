@@ -1,6 +1,7 @@
 //! `load`: reads what is wanted, makes the topics ready, lets `load::conduct` run it and hands the
 //! outcome to the reports.
 
+mod beside;
 mod cluster;
 mod intent;
 mod texts;
@@ -12,9 +13,13 @@ use super::error::AdminError;
 use super::output::{self, Output};
 use crate::base::exit::ExitCode;
 use crate::env::process;
+use crate::limits;
 use crate::load::conduct::{Conductor, LoadError, World};
+use crate::load::honesty::Total;
 use crate::load::plan::Target;
-use crate::load::run::{About, Run, Setup, latency_histogram};
+use crate::load::run::{About, Phase, Run, Setup, latency_histogram};
+use crate::load::search::{Bound, Next, Search};
+use intent::{Intent, Rates};
 use std::sync::Arc;
 
 /// Runs the verb.
@@ -49,13 +54,26 @@ fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
         ..Setup::default()
     };
     let (interrupt, interrupts) = flume::unbounded();
-    process::watch_stop_signals(move |_| {
+    process::watch_stop_signals_or(ExitCode::Misuse, move |_| {
         // Nobody listens any more once the load is over.
         let _ = interrupt.send(());
     })
     .map_err(|error| AdminError::Host(error.to_string()))?;
     let mut watch = watch::Watch::new(watching, args.quiet);
-    let about = about(args, &intent, brokers(&plan.target));
+    let mut about = about(args, &intent, brokers(&plan.target));
+    if let Some(folder) = &args.probe {
+        let floor = beside::floor(folder);
+        about.floor = Some(floor.map_err(|error| AdminError::Data(error.to_string()))?);
+    }
+    let sampler = match &args.broker_http {
+        Some(address) => {
+            let started = beside::Sampler::start(address, intent.interval_ns);
+            let sampler = started.map_err(AdminError::Broker)?;
+            about.broker = format!("{} at {}", sampler.broker(), about.broker);
+            Some(sampler)
+        }
+        None => None,
+    };
     let world = World {
         interrupts,
         ask_leaders: Box::new(move || {
@@ -67,8 +85,41 @@ fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
         watch: Box::new(|glimpse| watch.show(glimpse)),
     };
     let mut conductor = Conductor::start(&plan, about, setup, world)?;
-    conductor.run_stage(&intent.stage(), args.start_at);
-    Ok(conductor.finish())
+    match &intent.rates {
+        Rates::Search(bound, from, step_ns) => {
+            search(&mut conductor, &intent, (bound, *from, *step_ns));
+        }
+        _ => drop(conductor.run_stage(&intent.stage(), args.start_at)),
+    }
+    let mut run = conductor.finish();
+    if let Some(sampler) = sampler {
+        sampler.add_to(&mut run);
+    }
+    Ok(run)
+}
+
+/// Runs the steps of a search, and the full run that confirms its answer.
+fn search(
+    conductor: &mut Conductor<'_>,
+    intent: &Intent,
+    (bound, from, step_ns): (&Bound, f64, u64),
+) {
+    let mut search = Search::new(from, f64::from(limits::LOAD_RATE_MAX));
+    let mut number = 0;
+    while !conductor.is_ended() {
+        let stage = match search.next() {
+            Next::Step(rate) => {
+                number += 1;
+                intent.search_stage(rate, step_ns, &number.to_string())
+            }
+            Next::Confirm(rate) => intent.search_stage(rate, intent.length_ns, "confirm"),
+            Next::Done(_) => return,
+        };
+        let outcome = conductor.run_stage(&stage, None);
+        let verdict = bound.judge(&outcome.total, outcome.busy);
+        conductor.note_verdict(verdict);
+        search.note(verdict);
+    }
 }
 
 /// Where reading begins, if anybody reads.
@@ -149,6 +200,17 @@ fn verdict(run: &Run) -> Option<(ExitCode, String)> {
         let reason = "the check of the payloads failed".to_owned();
         return Some((ExitCode::VerificationFailed, reason));
     }
+    let measured = run
+        .intervals
+        .iter()
+        .filter(|one| one.phase == Phase::Measured);
+    let busy = run.about.worker_busy.iter().copied().fold(0.0, f64::max);
+    let is_search = run.steps.iter().any(|step| step.verdict.is_some());
+    let limited = Total::of(measured).generator_limit(busy);
+    if let Some(reason) = limited.filter(|_| !is_search) {
+        let reason = format!("the generator was the limit: {reason}");
+        return Some((ExitCode::GeneratorLimited, reason));
+    }
     let failed = sum(|counts| counts.failed);
     (failed > 0).then(|| (ExitCode::SendsFailed, format!("{failed} messages failed")))
 }
@@ -161,7 +223,7 @@ fn summary(run: &Run, out: &mut Output) -> Result<(), AdminError> {
     for interval in run
         .intervals
         .iter()
-        .filter(|one| crate::load::conduct::is_measured(one))
+        .filter(|one| one.phase == Phase::Measured)
     {
         counts.add(&interval.counts);
         latencies.add(&interval.latencies);
@@ -225,6 +287,13 @@ fn summary(run: &Run, out: &mut Output) -> Result<(), AdminError> {
     for failure in &run.failures {
         let (count, error) = (failure.count, &failure.error);
         out.line(&format!("failed: {count} {error}"))?;
+    }
+    for step in &run.steps {
+        let rate = step.rate_per_s.unwrap_or(0.0);
+        out.line(&format!(
+            "step {} {rate:.0}/s {:?}",
+            step.name, step.verdict
+        ))?;
     }
     for event in &run.events {
         out.line(&format!("{} ms: {}", event.at_ms, event.text))?;

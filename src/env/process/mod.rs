@@ -12,7 +12,9 @@ pub use facts::{
 };
 pub use lock::{DataLock, LockError, data_dir, is_file};
 pub use ready::{remove_ready_file, write_ready_file};
-pub use signals::{StopSignal, ignore_sigpipe, restore_sigpipe, watch_stop_signals};
+pub use signals::{
+    StopSignal, ignore_sigpipe, restore_sigpipe, watch_stop_signals, watch_stop_signals_or,
+};
 
 use crate::base::exit::ExitCode;
 use std::any::Any;

@@ -319,7 +319,7 @@ impl Lane {
             let fits = self.fits(produce, &open, slot, size)
                 && bytes + size <= limits::LOAD_REQUEST_BYTES_MAX
                 && messages < produce.batch_messages;
-            if !first && !(is_due && fits) {
+            if !(first || is_due && fits) {
                 break;
             }
             self.next = None;
