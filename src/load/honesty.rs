@@ -5,7 +5,7 @@
 //! left unsent while a worker had no time to spare. Waiting for the broker — a full window, a full
 //! socket, a lost connection — is neither.
 
-use super::run::{Counts, Interval, Latencies};
+use super::run::{Counts, Interval, Latencies, latency_histogram};
 
 /// Lag below this is the grain of timers and schedulers, in microseconds.
 const LAG_US_MIN: u64 = 5_000;
@@ -39,9 +39,11 @@ impl Total {
     /// least".
     #[must_use]
     pub fn response_us(&self, quantile: f64) -> u64 {
-        let mut all = self.latencies.response.clone();
+        let mut all = latency_histogram();
+        all.add(&self.latencies.response)
+            .expect("it takes every latency there is");
         all.add(&self.latencies.unanswered)
-            .expect("latency histograms grow as they must");
+            .expect("it takes every latency there is");
         all.value_at_quantile(quantile)
     }
 

@@ -7,6 +7,7 @@
 //! [`run`] is what a run was and saw: the one story that every output tells.
 
 pub mod conduct;
+mod gather;
 pub mod honesty;
 pub mod plan;
 pub mod run;

@@ -28,13 +28,20 @@ pub const LATENCY_US_MAX: u64 = 3_600_000_000;
 /// Significant decimal digits of every latency.
 pub const LATENCY_DIGITS: u8 = 3;
 
-/// An empty latency histogram, in microseconds. It grows with what is recorded: a run has five for
-/// each interval, and few of them meet an hour.
+/// An empty latency histogram, in microseconds.
 #[must_use]
 pub fn latency_histogram() -> Histogram<u64> {
-    let mut histogram =
-        Histogram::new_with_bounds(LATENCY_US_MIN, 2 * LATENCY_US_MIN, LATENCY_DIGITS)
-            .expect("the bounds are constants that fit");
+    Histogram::new_with_bounds(LATENCY_US_MIN, LATENCY_US_MAX, LATENCY_DIGITS)
+        .expect("the bounds are constants that fit")
+}
+
+/// The same, but only as large as what is recorded asks for: a run has five for each interval, and
+/// few of them meet an hour. `record` lets it grow; `saturating_record` does not.
+#[must_use]
+pub fn growing_histogram() -> Histogram<u64> {
+    let most = 2 * LATENCY_US_MIN;
+    let mut histogram = Histogram::new_with_bounds(LATENCY_US_MIN, most, LATENCY_DIGITS)
+        .expect("the bounds are constants that fit");
     histogram.auto(true);
     histogram
 }
@@ -351,6 +358,18 @@ impl Latencies {
             unanswered: latency_histogram(),
             end_to_end: latency_histogram(),
             schedule_lag: latency_histogram(),
+        }
+    }
+
+    /// All empty, each only as large as what is recorded asks for.
+    #[must_use]
+    pub fn growing() -> Latencies {
+        Latencies {
+            response: growing_histogram(),
+            service: growing_histogram(),
+            unanswered: growing_histogram(),
+            end_to_end: growing_histogram(),
+            schedule_lag: growing_histogram(),
         }
     }
 

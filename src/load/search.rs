@@ -198,7 +198,8 @@ mod tests {
     #[test]
     fn bounds_are_read() {
         let bound = |name| Bound::new("x", name, 10);
-        assert_eq!(bound("p99.9").map(|bound| bound.quantile), Ok(0.999));
+        let quantile = bound("p99.9").map(|bound| (bound.quantile * 1e4).round());
+        assert_eq!(quantile, Ok(9990.0));
         assert_eq!(bound("max").map(|bound| bound.quantile), Ok(1.0));
         assert!(bound("p101").is_err() && bound("mean").is_err());
     }

@@ -31,10 +31,10 @@ pub enum FromArg {
 #[command(
     after_help = "RATE is messages a second over all producers: 5000, 20k, 1.5M; `max` is a closed \
     loop, as fast as the window of requests allows, and is reported as such.\n\
-    TIME is 500ms, 10s, 5m or 1h. SIZE is 100, 1KiB; sizes are SIZE, A..B, zipf:A..B[:EXPONENT], or \
-    a list with weights such as 100*9,10KiB*1. KEYS is none (each request of a producer goes to the \
-    next partition), spread (each message does), round-robin:N, uniform:N or zipf:N[:EXPONENT]. \
-    PAYLOAD is random, compress:SHARE (so much of it zeros) or file:PATH.\n\
+    TIME is 500ms, 10s, 5m or 1h. SIZE is 100, 1KiB; sizes are SIZE, A..B, zipf:A..B[:EXPONENT], \
+    or a list with weights such as 100*9,10KiB*1. KEYS is none (each request of a producer goes to \
+    the next partition), spread (each message does), round-robin:N, uniform:N or \
+    zipf:N[:EXPONENT]. PAYLOAD is random, compress:SHARE (so much of it zeros) or file:PATH.\n\
     The response time counts from the moment a message was meant to be sent, whatever the broker \
     does; what was meant to be sent and never was is reported beside it.\n\
     Exit codes: 0 done, 1 misuse or the broker refused, 10 a --fail-if gate failed, 11 the load \

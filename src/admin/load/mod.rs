@@ -17,7 +17,7 @@ use crate::limits;
 use crate::load::conduct::{Conductor, LoadError, World};
 use crate::load::honesty::Total;
 use crate::load::plan::Target;
-use crate::load::run::{About, Phase, Run, Setup, latency_histogram};
+use crate::load::run::{About, Counts, Latencies, Phase, Run, Setup, latency_histogram};
 use crate::load::search::{Bound, Next, Search};
 use intent::{Intent, Rates};
 use std::sync::Arc;
@@ -36,7 +36,11 @@ pub fn run(args: &LoadArgs, out: &mut Output) -> Result<(), AdminError> {
     }
 }
 
-fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
+/// Runs the load and tells what it was and saw, without a word about it.
+///
+/// # Errors
+/// The flags make no sense, or the broker cannot be used.
+pub fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
     let intent = intent::read(args)?;
     let began = process::monotonic_ns();
     let mut client = Client::new(&args.broker);
@@ -176,7 +180,7 @@ fn about(args: &LoadArgs, intent: &intent::Intent, brokers: String) -> About {
 
 /// Why the run is no success, in order of weight.
 fn verdict(run: &Run) -> Option<(ExitCode, String)> {
-    let sum = |of: fn(&crate::load::run::Counts) -> u64| -> u64 {
+    let sum = |of: fn(&Counts) -> u64| -> u64 {
         run.intervals
             .iter()
             .map(|interval| of(&interval.counts))
@@ -217,9 +221,9 @@ fn verdict(run: &Run) -> Option<(ExitCode, String)> {
 
 /// The run in a few lines.
 fn summary(run: &Run, out: &mut Output) -> Result<(), AdminError> {
-    let mut counts = crate::load::run::Counts::default();
+    let mut counts = Counts::default();
     let mut seconds = 0.0;
-    let mut latencies = crate::load::run::Latencies::new();
+    let mut latencies = Latencies::new();
     for interval in run
         .intervals
         .iter()
@@ -246,30 +250,7 @@ fn summary(run: &Run, out: &mut Output) -> Result<(), AdminError> {
         counts.unanswered,
         counts.in_flight_max
     ))?;
-    let mut answered = latency_histogram();
-    answered.add(&latencies.response).expect("the same bounds");
-    answered
-        .add(&latencies.unanswered)
-        .expect("the same bounds");
-    let rows = [
-        ("response", &answered),
-        ("service", &latencies.service),
-        ("lag", &latencies.schedule_lag),
-        ("end to end", &latencies.end_to_end),
-    ];
-    for (name, histogram) in rows {
-        let at = |q: f64| histogram.value_at_quantile(q);
-        out.line(&format!(
-            "{name:>10}  p50 {} p90 {} p99 {} p99.9 {} p99.99 {} max {} us ({})",
-            at(0.5),
-            at(0.9),
-            at(0.99),
-            at(0.999),
-            at(0.9999),
-            histogram.max(),
-            histogram.len(),
-        ))?;
-    }
+    rows(&latencies, out)?;
     out.line(&format!(
         "received {:.0}/s {:.1} MB/s ({} of {}, {} negative)",
         rate(counts.received_meanwhile),
@@ -297,6 +278,35 @@ fn summary(run: &Run, out: &mut Output) -> Result<(), AdminError> {
     }
     for event in &run.events {
         out.line(&format!("{} ms: {}", event.at_ms, event.text))?;
+    }
+    Ok(())
+}
+
+/// A line for each kind of latency.
+fn rows(latencies: &Latencies, out: &mut Output) -> Result<(), AdminError> {
+    let mut answered = latency_histogram();
+    answered.add(&latencies.response).expect("the same bounds");
+    answered
+        .add(&latencies.unanswered)
+        .expect("the same bounds");
+    let rows = [
+        ("response", &answered),
+        ("service", &latencies.service),
+        ("lag", &latencies.schedule_lag),
+        ("end to end", &latencies.end_to_end),
+    ];
+    for (name, histogram) in rows {
+        let at = |q: f64| histogram.value_at_quantile(q);
+        out.line(&format!(
+            "{name:>10}  p50 {} p90 {} p99 {} p99.9 {} p99.99 {} max {} us ({})",
+            at(0.5),
+            at(0.9),
+            at(0.99),
+            at(0.999),
+            at(0.9999),
+            histogram.max(),
+            histogram.len(),
+        ))?;
     }
     Ok(())
 }
