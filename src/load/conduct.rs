@@ -208,9 +208,10 @@ impl<'a> Conductor<'a> {
         let known = &mut self.run.setup.first_fetch_ms;
         *known = known.or(first_fetch_ms);
         let at_ms = (begin_ns - began_ns) / 1_000_000;
-        self.add_steps(planned, at_ms);
         let over_ns = tallies.values().map(|tally| tally.over_ns).max();
         let over_ns = over_ns.unwrap_or(0);
+        let first_step = self.run.steps.len();
+        self.add_steps(planned, at_ms, over_ns);
         let measured_ns = over_ns.saturating_sub(planned.measured_from_ns);
         self.measured_ns += measured_ns;
         let mut busy = 0.0f64;
@@ -219,7 +220,6 @@ impl<'a> Conductor<'a> {
             busy = busy.max(1.0 - tally.idle_ns as f64 / measured_ns.max(1) as f64);
         }
         let first = self.run.intervals.len();
-        let first_step = self.run.steps.len() - planned.steps.len();
         gather::add_intervals(
             &mut self.run,
             &planned.timeline,
@@ -363,9 +363,12 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn add_steps(&mut self, planned: &StagePlan, at_ms: u64) {
-        for step in &planned.steps {
+    /// The steps of a stage as far as they came to be.
+    fn add_steps(&mut self, planned: &StagePlan, at_ms: u64, over_ns: u64) {
+        let over_ms = (over_ns / 1_000_000).max(1);
+        for step in planned.steps.iter().filter(|step| step.at_ms < over_ms) {
             let mut step = step.clone();
+            step.length_ms = step.length_ms.min(over_ms - step.at_ms);
             step.at_ms += at_ms;
             if !self.run.steps.is_empty() {
                 let text = match step.rate_per_s {
@@ -380,7 +383,7 @@ impl<'a> Conductor<'a> {
             }
             self.run.steps.push(step);
         }
-        if planned.measured_from_ns > 0 {
+        if planned.measured_from_ns > 0 && planned.measured_from_ns <= over_ns {
             self.run.events.push(Event {
                 at_ms: at_ms + planned.measured_from_ns / 1_000_000,
                 kind: EventKind::WarmUpEnd,

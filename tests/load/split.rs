@@ -72,3 +72,30 @@ fn a_search_lists_its_steps() {
     );
     assert!(run.steps.iter().all(|step| step.name != "confirm"));
 }
+
+/// Goal: a load limited by number sends exactly that number, in an open and in a closed loop, with
+/// every codec, and its step lasts as long as it took. Method: small loads of each kind.
+#[test]
+fn a_number_ends_the_load() {
+    let (_home, _broker, ready) = start("load-number", &[]);
+    for more in [
+        "--rate 2000 --arrivals poisson",
+        "--rate max --batch-messages 7",
+        "--rate max -z lz4 --keys uniform:20",
+        "--rate max -z zstd --size zipf:40..400 --acks 1",
+        "--rate max -z snappy --payload compress:0.5 --acks 0",
+        "--rate 5000 -z gzip --linger-us 5000 --keys spread",
+    ] {
+        let flags = format!(
+            "-n 600 --warm-up 0s --topic number --partitions 4 --producers 2 --size 200 \
+             --consumers 1 --verify {more}"
+        );
+        let run = load(&ready, &flags);
+        assert_consistent(&run);
+        let (counts, _) = sums(&run.intervals);
+        assert_eq!((counts.offered, counts.acknowledged), (600, 600), "{more}");
+        let found = run.verification.expect("it was asked for");
+        assert!(found.passed() && found.proven == 600, "{more}: {found:?}");
+        assert!(run.steps[0].length_ms < 100_000_000, "{more}");
+    }
+}

@@ -29,6 +29,8 @@ pub enum FromArg {
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[command(
+    // A script gives its own flags first, and the last of each counts.
+    args_override_self = true,
     after_help = "RATE is messages a second over all producers: 5000, 20k, 1.5M; `max` is a closed \
     loop, as fast as the window of requests allows, and is reported as such.\n\
     TIME is 500ms, 10s, 5m or 1h. SIZE is 100, 1KiB; sizes are SIZE, A..B, zipf:A..B[:EXPONENT], \
@@ -81,7 +83,7 @@ pub struct LoadArgs {
     /// Before that: in the data, out of the summary
     #[arg(long, short, value_name = "TIME", default_value = "1s")]
     pub warm_up: String,
-    /// Send so many messages and end
+    /// Send so many messages, those of the warm-up included, and end
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["steps", "ramp", "search"])]
     pub count: Option<u64>,
     /// Producers of the whole load

@@ -79,8 +79,11 @@ pub fn read(args: &LoadArgs) -> Result<Intent, AdminError> {
     let interval_ns = match args.interval_ms {
         Some(0) => return Err(usage("an interval takes at least 1 ms".to_owned())),
         Some(ms) => ms * MS,
-        None if length_ns == ENDLESS_NS => 1000 * MS,
         None => {
+            let whole_ns = match length_ns {
+                ENDLESS_NS => counted_ns(args.count, &rates),
+                _ => whole_ns,
+            };
             let least = whole_ns.div_ceil(limits::LOAD_INTERVALS_MAX);
             least.max(1000 * MS).next_multiple_of(1000 * MS)
         }
@@ -97,6 +100,17 @@ pub fn read(args: &LoadArgs) -> Result<Intent, AdminError> {
             ArrivalsArg::Poisson => Arrivals::Poisson,
         },
     })
+}
+
+/// How long a number of messages takes at a rate that is known, about.
+fn counted_ns(count: Option<u64>, rates: &Rates) -> u64 {
+    match (count, rates) {
+        (Some(count), Rates::Steps(steps)) => match steps.first() {
+            Some(Some((rate, _))) => (count as f64 / rate * 1e9) as u64,
+            _ => 0,
+        },
+        _ => 0,
+    }
 }
 
 /// Small enough to be typed again.

@@ -13,11 +13,12 @@ use super::error::AdminError;
 use super::output::{self, Output};
 use crate::base::exit::ExitCode;
 use crate::env::process;
+use crate::env::real::preflight;
 use crate::limits;
 use crate::load::conduct::{Conductor, LoadError, World};
 use crate::load::honesty::Total;
 use crate::load::plan::Target;
-use crate::load::run::{About, Counts, Latencies, Phase, Run, Setup, latency_histogram};
+use crate::load::run::{About, Counts, Ended, Latencies, Phase, Run, Setup, latency_histogram};
 use crate::load::search::{Bound, Next, Search};
 use intent::{Intent, Rates};
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub fn run(args: &LoadArgs, out: &mut Output) -> Result<(), AdminError> {
 /// The flags make no sense, or the broker cannot be used.
 pub fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
     let intent = intent::read(args)?;
+    // Each producer has a connection to each broker.
+    let _ = preflight::raise_limits();
     let began = process::monotonic_ns();
     let mut client = Client::new(&args.broker);
     let names = names(args);
@@ -209,9 +212,15 @@ fn verdict(run: &Run) -> Option<(ExitCode, String)> {
         .iter()
         .filter(|one| one.phase == Phase::Measured);
     let busy = run.about.worker_busy.iter().copied().fold(0.0, f64::max);
+    if run.ended == Ended::BrokerLost {
+        let reason = "no connection to the broker came back".to_owned();
+        return Some((ExitCode::SendsFailed, reason));
+    }
+    // As fast as the window allows is never late.
+    let is_closed = run.steps.iter().all(|step| step.rate_per_s.is_none());
     let is_search = run.steps.iter().any(|step| step.verdict.is_some());
     let limited = Total::of(measured).generator_limit(busy);
-    if let Some(reason) = limited.filter(|_| !is_search) {
+    if let Some(reason) = limited.filter(|_| !is_search && !is_closed) {
         let reason = format!("the generator was the limit: {reason}");
         return Some((ExitCode::GeneratorLimited, reason));
     }
