@@ -357,7 +357,8 @@ limits! {
 
     /// Longest pause before `load` connects again, in milliseconds.
     pub const LOAD_BACKOFF_MS_MAX: u64 = 1_000;
-    /// Bytes of keys and values in one Produce request of `load`, about: Kafka's `max.request.size`.
+    /// Bytes of keys and values in one Produce request of `load`, about: Kafka's
+    /// `max.request.size`.
     pub const LOAD_REQUEST_BYTES_MAX: usize = 1 << 20;
     /// Bytes that a worker of `load` reads from a connection at once.
     pub const LOAD_READ_BYTES: usize = 256 << 10;
@@ -367,6 +368,10 @@ limits! {
     pub const LOAD_PROGRESS_MS: u64 = 1_000;
     /// Milliseconds without any answer, while some are due, that are noted as a stall.
     pub const LOAD_STALL_MS: u64 = 100;
+    /// Messages that were due so many milliseconds before the end still go out if there is room.
+    pub const LOAD_LAST_MS: u64 = 100;
+    /// Milliseconds for which `load --probe` measures the machine's own limit.
+    pub const LOAD_PROBE_MS: u64 = 1_000;
     /// Milliseconds before a consumer of `load` asks again after an error.
     pub const LOAD_FETCH_PAUSE_MS: u64 = 100;
     /// Examples of what the check of payloads found that one run of `load` keeps.

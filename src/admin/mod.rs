@@ -9,7 +9,6 @@ pub mod consume;
 pub mod dump;
 pub mod error;
 pub mod load;
-pub mod load_report;
 pub mod output;
 pub mod probe;
 pub mod produce;

@@ -18,7 +18,8 @@ use std::path::PathBuf;
     about = "A durable, ordered message broker that speaks the Kafka protocol",
     after_help = "Exit codes: 0 done or stopped as asked, 1 misuse or a failed request, 2 \
                   configuration or port, 3 the host lacks something, 4 data directory refused, \
-                  5 the disk failed, 6 a bug, 10-14 what `load` found, 141 the reader of the output went away."
+                  5 the disk failed, 6 a bug, 10-14 what `load` found, 141 \
+                  the reader of the output went away."
 )]
 pub struct Cli {
     /// What to do.

@@ -19,6 +19,7 @@ pub use notify::{Supervisor, SupervisorSettings};
 pub use ready::{remove_ready_file, write_ready_file};
 pub use signals::{
     StopSignal, ignore_sigpipe, restore_sigpipe, watch_dump_signal, watch_stop_signals,
+    watch_stop_signals_or,
 };
 pub use usage::{Usage, usage};
 

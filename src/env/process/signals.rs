@@ -36,6 +36,17 @@ impl StopSignal {
 /// # Errors
 /// When the kernel refuses the handler or the thread.
 pub fn watch_stop_signals(on_stop: impl FnOnce(StopSignal) + Send + 'static) -> io::Result<()> {
+    watch_stop_signals_or(ExitCode::Stopped, on_stop)
+}
+
+/// The same for a process whose work is lost by the second signal: it ends with `second`.
+///
+/// # Errors
+/// As [`watch_stop_signals`].
+pub fn watch_stop_signals_or(
+    second: ExitCode,
+    on_stop: impl FnOnce(StopSignal) + Send + 'static,
+) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| at("handle", "SIGTERM and SIGINT".to_owned(), error))?;
     let mut on_stop = Some(on_stop);
@@ -49,7 +60,7 @@ pub fn watch_stop_signals(on_stop: impl FnOnce(StopSignal) + Send + 'static) -> 
             match on_stop.take() {
                 Some(on_stop) => on_stop(signal),
                 None => super::exit_now(
-                    ExitCode::Stopped,
+                    second,
                     &format!("stopped at once by a second {}", signal.name()),
                 ),
             }
