@@ -168,7 +168,8 @@ pub struct LoadArgs {
     /// Length of an interval, in milliseconds [default: 1000, longer for runs over 10 minutes]
     #[arg(long, value_name = "MS")]
     pub interval_ms: Option<u64>,
-    /// This process is part I of N that make one load together: give all of them the same flags
+    /// This process is part I of N that make one load together: give all of them the same flags,
+    /// --seed and --start-at among them
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     pub part: String,
     /// Begin at this moment, milliseconds since 1970

@@ -300,6 +300,13 @@ fn produce(args: &LoadArgs, intent: &Intent) -> Result<Produce, AdminError> {
             args.producers, part.1
         )));
     }
+    if part.1 > 1 && (args.seed.is_none() || (args.consumers > 0 && args.start_at.is_none())) {
+        return Err(usage(
+            "the parts of one load know each other's messages by --seed and --start-at: give all \
+             of them the same"
+                .to_owned(),
+        ));
+    }
     let acks = match args.acks {
         AcksArg::Zero => 0,
         AcksArg::One => 1,

@@ -511,6 +511,10 @@ impl Worker {
     }
 
     fn end_stage(&mut self) {
+        if self.books.tally.in_flight > 0 {
+            // A silence that lasts beyond the end is a stall as well.
+            self.heard();
+        }
         let end_ns = self.books.tally.over_ns;
         for token in 0..self.lanes.len() {
             let lane = &mut self.lanes[token];
