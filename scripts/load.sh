@@ -41,6 +41,8 @@ if [ -z "${BROKER:-}" ]; then
     HTTP=(--broker-http "$BROKER_HTTP" --probe "$SCRATCH" --durability "flushed before the answer")
 fi
 
+FILES=(--html "$FOLDER/report.html" --json "$FOLDER/report.json" --csv "$FOLDER/intervals.csv"
+    --hgrm "$FOLDER/response.hgrm" --hlog "$FOLDER/run.hlog")
 "$PENSTOCK" load --broker "$BROKER" "${HTTP[@]}" --partitions 4 --producers 4 --duration 10s \
-    "$@" | tee "$FOLDER/summary.txt"
+    "${FILES[@]}" "$@" | tee "$FOLDER/summary.txt"
 echo "results in $FOLDER" >&2
