@@ -9,8 +9,8 @@
 #   scripts/compare.sh --systems penstock-1,redis --cases small-8,small-64
 #   scripts/compare.sh --out benches/results/compare-2026-12-01
 #
-# Writes PREFIX.json (every round, medians, ratios with their spread) and PREFIX.txt; the page is
-# `penstock load compare PREFIX.json --html PREFIX.html`. Exit code 3: a system was skipped or a
+# Writes PREFIX.json (every round, medians, ratios with their spread), PREFIX.txt, and PREFIX.html,
+# which `penstock load compare` draws from PREFIX.page.json. Exit code 3: a system was skipped or a
 # figure failed, and the report says which. What is measured and how: scripts/compare/cases.py and
 # benches/closed_loop/mod.rs.
 set -euo pipefail

@@ -127,6 +127,15 @@ def told(system, folder, skipped):
             "settings": getattr(system, "settings", {}), "skipped": skipped.get(system.name)}
 
 
+def draw(penstock, story, out):
+    """The page with its pictures, which our own binary draws."""
+    Path(f"{out}.page.json").write_text(json.dumps(report.page(story), indent=1) + "\n")
+    try:
+        run([penstock, "load", "compare", f"{out}.page.json", "--html", f"{out}.html"], 60)
+    except Unavailable as why:
+        loud(f"no page was drawn: {why}")
+
+
 def main():
     chosen = options()
     atexit.register(abandon)
@@ -163,6 +172,7 @@ def main():
     Path(f"{chosen.out}.json").write_text(json.dumps(story, indent=1) + "\n")
     Path(f"{chosen.out}.txt").write_text(table)
     print(table)
+    draw(ours[0].binary, story, chosen.out)
     loud(f"{chosen.out}.json and .txt, after {time.time() - began:.0f} s; "
          f"{len(skipped)} systems skipped, {failures} figures failed")
     sys.exit(3 if skipped or failures else 0)

@@ -12,6 +12,8 @@
   "skipped": [names], "failures": count }
 ```
 
+[`page`] tells the same as `penstock load compare` reads it, which draws it.
+
 A ratio is taken round by round, between the two systems' visits of one round, and its median, its
 smallest and its largest are told: a disk that drifts drifts for both.
 """
@@ -163,3 +165,35 @@ def text(story):
                     f"p50 {flush['p50_us']:.0f} us, p99 {flush['p99_us']:.0f} us")
     tables = [table_of(case, story["systems"]) for case in story["cases"]]
     return "\n".join(head) + "\n\n" + "\n\n".join(tables) + "\n"
+
+
+def page(story):
+    """The story as `penstock load compare` reads it: every round, one case for all producers."""
+    labels = {system["name"]: system["label"] for system in story["systems"]}
+    flush = story["limit"]["median"].get("write_4k_fdatasync", {})
+    outcomes = []
+    for case in story["cases"]:
+        shape = (f"{case['message_bytes']} B messages, {case['batch_messages']} a request, "
+                 f"{case['partitions']} partition{'s' if case['partitions'] > 1 else ''}")
+        for entry in case["results"]:
+            for row in entry["rounds"]:
+                outcomes.append({
+                    "system": labels[entry["system"]], "case": shape,
+                    "producers": case["producers"], "round": row["round"],
+                    "acks_per_s": row.get("acks_per_s"), "p50_us": row.get("p50_us"),
+                    "p99_us": row.get("p99_us"),
+                    "verdict": "failed" if "failed" in row else "valid"})
+    ran = {outcome["system"] for outcome in outcomes}
+    ours = [name for name in ("penstock-1", "penstock") if labels.get(name) in ran]
+    systems = [{"name": system["label"], "version": system["version"],
+                "durability": system["durability"], "command": system["command"]}
+               for system in story["systems"] if system["label"] in ran]
+    return {
+        "schema_version": 1,
+        "title": "Acknowledgements a second from producers that wait for each",
+        "about": story["about"],
+        "limit": {"flushes_per_s": flush.get("per_second"), "p50_us": flush.get("p50_us"),
+                  "p99_us": flush.get("p99_us")},
+        "baseline": labels[ours[0]] if ours else next(iter(ran), ""),
+        "systems": systems, "results": outcomes,
+    }

@@ -232,8 +232,9 @@ async fn read_body(
     }
 }
 
-/// Decodes a frame and starts its request; `None` if it is no request at all.
-async fn start(session: &Session, frame: Bytes) -> Option<Reply> {
+/// Decodes a frame and starts its request; `None` if it is no request at all. It is all that lies
+/// between a connection's two tasks, so tests and benches ask a core through it without a socket.
+pub async fn start(session: &Session, frame: Bytes) -> Option<Reply> {
     let (header, body) = RequestHeader::decode(&frame).ok()?;
     session.metrics().requests.received.inc(header.api_key);
     if !versions::support(header.api_key, header.api_version).is_served() {
