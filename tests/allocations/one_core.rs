@@ -1,6 +1,8 @@
 //! One core without sockets: a shard, a router and a session in any surroundings, asked by frames
 //! as a connection asks them. Shared by the allocation tests and the benches of the pure paths.
 
+#![allow(dead_code, reason = "every binary uses its own part of this")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
