@@ -4,8 +4,8 @@
 # installed by its package manager if need be (Maven, Go, Debian), runs alone, on loopback, on the
 # same disk, in a folder that is removed.
 #
-#   scripts/compare.sh                         all of it, 5 rounds: about 20 minutes
-#   scripts/compare.sh --quick                 one short round: about 3 minutes
+#   scripts/compare.sh                         all of it, 5 rounds: about 30 minutes
+#   scripts/compare.sh --quick                 one short round: about 5 minutes
 #   scripts/compare.sh --systems penstock-1,redis --cases small-8,small-64
 #   scripts/compare.sh --out benches/results/compare-2026-12-01
 #

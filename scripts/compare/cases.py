@@ -1,7 +1,9 @@
 """What is asked of the systems, and what of them is asked it.
 
-A case is a number of producers that each wait for one acknowledgement; `systems` are the names it
-is put to. The goals are ours: how many times a peer's figure our own must be.
+A case is a number of producers that each wait for one acknowledgement (`benches/peers`), or a load
+at a set rate (`penstock load`, for systems of the Kafka protocol): then `load` holds its flags, and
+latency counts from the intended send. `systems` are the names it is put to. The goals are ours: how
+many times a peer's figure our own must be.
 """
 
 ALL = ("penstock-1", "penstock", "kafka", "kafka-flush", "nats", "rabbitmq", "redis")
@@ -26,7 +28,8 @@ class Goal:
 
 class Case:
     def __init__(self, name, title, systems, producers, partitions=1, message_bytes=100,
-                 batch_messages=1, metric="acks_per_s", goals=()):
+                 batch_messages=1, metric="acks_per_s", goals=(), load=None, rounds_max=None):
+        self.load, self.rounds_max = load, rounds_max
         self.name, self.title, self.systems = name, title, systems
         self.producers, self.partitions = producers, partitions
         self.message_bytes, self.batch_messages = message_bytes, batch_messages
@@ -62,7 +65,49 @@ def large():
                 metric="mb_per_s", goals=goals)
 
 
-CASES = [small(1), small(8), small(64), small(512), spread(8), spread(64), large()]
+# The hard cases: the same rate for all, so what differs is how long a message takes. A rate that a
+# system cannot keep shows as latency, and as answers that are missing at the end.
+RATE = 4_000
+
+
+def at_rate(name, title, producers, partitions, systems=KAFKA_PROTOCOL, more=(), message_bytes=1024):
+    load = ["--rate", RATE, "--producers", producers, "--partitions", partitions,
+            "--size", message_bytes, "--topic", name, *more]
+    return Case(name, title, systems, producers, partitions, message_bytes, metric="p99_us",
+                load=load, rounds_max=3)
+
+
+def keyed(producers):
+    """Keyed messages from few and many producers at one total rate."""
+    title = f"1 KiB keyed messages, {RATE:,}/s in all, {producers} producers, 16 partitions"
+    return at_rate(f"keyed-{producers}", title, producers, 16, more=("--keys", "uniform:100000"))
+
+
+def trickle(partitions):
+    """One total rate over few and many partitions."""
+    title = f"100 B messages, {RATE:,}/s in all, 16 producers, {partitions:,} partitions"
+    return at_rate(f"trickle-{partitions}", title, 16, partitions,
+                   more=("--keys", "spread"), message_bytes=100)
+
+
+def behind(consumers):
+    """Producers at a rate, alone and while consumers read a backlog from its beginning."""
+    beside = f"{consumers} consumers far behind" if consumers else "no consumers"
+    title = f"1 KiB messages, {RATE:,}/s in all, 8 producers, 16 partitions, {beside}"
+    more = ("--consumers", consumers, "--from", "beginning") if consumers else ()
+    case = at_rate(f"behind-{consumers}", title, 8, 16, more=more)
+    # Both read and write the topic that the backlog is in.
+    case.load[case.load.index("--topic") + 1] = BACKLOG[BACKLOG.index("--topic") + 1]
+    return case
+
+
+# What is written before the first case that needs it: as fast as it goes, in large batches.
+BACKLOG = ["--topic", "behind", "--partitions", 16, "--producers", 8, "--rate", "max",
+           "--size", 1024, "--batch-bytes", "256KiB", "--count", 500_000]
+
+CASES = [small(1), small(8), small(64), small(512), spread(8), spread(64), large(),
+         keyed(4), keyed(50), keyed(500), behind(0), behind(4),
+         trickle(1), trickle(1_000), trickle(10_000)]
 
 # Not counted: what a system is loaded with before its first figure.
 WARM = Case("warm", "warm-up", ALL, 16)

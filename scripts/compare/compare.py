@@ -19,11 +19,12 @@ import time
 from pathlib import Path
 
 import machine
+import rated
 import report
 from cases import CASES, WARM
 from kafka import Kafka
 from nats import Nats
-from penstock import Penstock
+from penstock import BINARY, Penstock
 from rabbitmq import RabbitMq
 from redis import Redis
 from server import Unavailable, abandon, run
@@ -33,6 +34,8 @@ HOME = Path(__file__).resolve().parents[2]
 LOADER_S_MAX = 60
 # Load before the first figure of a visit: virtual machines compile, caches fill, files grow.
 WARM_S = 4
+# A load at a rate takes so many times as long as a closed one: its latency has rarer samples.
+RATED_TIMES = 2
 
 
 def loud(words):
@@ -80,15 +83,18 @@ def install(systems, shelf):
     return skipped
 
 
-def figure(loader, server, system, case, seconds):
+def figure(chosen, server, system, case, seconds):
     """One figure, or why there is none."""
-    flags = ["--protocol", system.protocol, "--address", server.address, "--pid", server.pid(),
-             "--span-ms", int(seconds * 1000), *case.flags()]
     try:
+        if case.load:
+            penstock = HOME / BINARY
+            return rated.figure(penstock, server, case, server.log.parent, seconds)
+        flags = ["--protocol", system.protocol, "--address", server.address,
+                 "--pid", server.pid(), "--span-ms", int(seconds * 1000), *case.flags()]
         quiet = {**os.environ, "RUST_BACKTRACE": "0"}
-        told = run([loader, *flags], seconds + LOADER_S_MAX, cwd=HOME, env=quiet)
+        told = run([chosen.loader, *flags], seconds + LOADER_S_MAX, cwd=HOME, env=quiet)
         return json.loads(told)
-    except Unavailable as why:
+    except (Unavailable, OSError, KeyError) as why:
         loud(f"FAILED {system.name} {case.name}: {why}")
         return {"failed": str(why)}
 
@@ -99,10 +105,11 @@ def visit(chosen, system, cases, number, figures):
     try:
         server = system.start(folder)
         system.command = server.command
-        figure(chosen.loader, server, system, WARM, 1 if chosen.quick else WARM_S)
+        figure(chosen, server, system, WARM, 1 if chosen.quick else WARM_S)
         for case in cases:
-            if system.name in case.systems:
-                row = figure(chosen.loader, server, system, case, chosen.seconds)
+            if system.name in case.systems and number < (case.rounds_max or chosen.rounds):
+                span = chosen.seconds * (RATED_TIMES if case.load else 1)
+                row = figure(chosen, server, system, case, span)
                 figures[case.name][system.name].append({**row, "round": number})
     except Unavailable as why:
         loud(f"FAILED {system.label}: {why}")

@@ -120,8 +120,19 @@ def abandon():
             pass
 
 
-def run(command, seconds, **options):
-    """A command that must succeed within a time; its standard output."""
+def used(pid):
+    """What a process has used so far: processor time, memory, bytes sent to the storage."""
+    folder = Path(f"/proc/{pid}")
+    ticks = (folder / "stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    fields = dict(line.split(":", 1) for name in ("status", "io")
+                  for line in (folder / name).read_text().splitlines())
+    return {"server_cpu_s": sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"),
+            "server_rss_bytes": int(fields["VmRSS"].split()[0]) * 1024,
+            "server_written_bytes": int(fields["write_bytes"])}
+
+
+def run(command, seconds, codes=(0,), **options):
+    """A command that must end with one of `codes` within a time; its standard output."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, timeout=seconds, stdin=subprocess.DEVNULL, text=True,
@@ -130,7 +141,7 @@ def run(command, seconds, **options):
         raise Unavailable(f"there is no {command[0]}") from error
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"{Path(command[0]).name} took longer than {seconds} s") from error
-    if done.returncode != 0:
+    if done.returncode not in codes:
         told = "\n".join((done.stdout + done.stderr).splitlines()[-8:])
         raise Unavailable(f"{Path(command[0]).name} failed ({done.returncode}): {told}")
     return done.stdout
