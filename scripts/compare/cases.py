@@ -30,6 +30,8 @@ class Case:
     def __init__(self, name, title, systems, producers, partitions=1, message_bytes=100,
                  batch_messages=1, metric="acks_per_s", goals=(), load=None, rounds_max=None):
         self.load, self.rounds_max = load, rounds_max
+        # Whether it is short enough for a quick look.
+        self.quick = True
         self.name, self.title, self.systems = name, title, systems
         self.producers, self.partitions = producers, partitions
         self.message_bytes, self.batch_messages = message_bytes, batch_messages
@@ -86,8 +88,13 @@ def keyed(producers):
 def trickle(partitions):
     """One total rate over few and many partitions."""
     title = f"100 B messages, {RATE:,}/s in all, 16 producers, {partitions:,} partitions"
-    return at_rate(f"trickle-{partitions}", title, 16, partitions,
-                   more=("--keys", "spread"), message_bytes=100)
+    # Kafka makes at most 10,000 records of its catalogue at once, so a topic is smaller than that.
+    topics = 1 + partitions // 5_001
+    case = at_rate(f"trickle-{partitions}", title, 16, partitions,
+                   more=("--keys", "spread", "--topics", topics), message_bytes=100)
+    case.load[case.load.index("--partitions") + 1] = partitions // topics
+    case.quick = partitions < 10_000
+    return case
 
 
 def behind(consumers):
@@ -95,15 +102,18 @@ def behind(consumers):
     beside = f"{consumers} consumers far behind" if consumers else "no consumers"
     title = f"1 KiB messages, {RATE:,}/s in all, 8 producers, 16 partitions, {beside}"
     more = ("--consumers", consumers, "--from", "beginning") if consumers else ()
+    # Counted from the start: the backlog must not be read before that.
+    more += ("--warm-up", "200ms")
     case = at_rate(f"behind-{consumers}", title, 8, 16, more=more)
     # Both read and write the topic that the backlog is in.
     case.load[case.load.index("--topic") + 1] = BACKLOG[BACKLOG.index("--topic") + 1]
+    case.quick = False
     return case
 
 
 # What is written before the first case that needs it: as fast as it goes, in large batches.
 BACKLOG = ["--topic", "behind", "--partitions", 16, "--producers", 8, "--rate", "max",
-           "--size", 1024, "--batch-bytes", "256KiB", "--count", 500_000]
+           "--size", 1024, "--batch-bytes", "256KiB", "--count", 2_000_000]
 
 CASES = [small(1), small(8), small(64), small(512), spread(8), spread(64), large(),
          keyed(4), keyed(50), keyed(500), behind(0), behind(4),

@@ -24,7 +24,7 @@ import report
 from cases import CASES, WARM
 from kafka import Kafka
 from nats import Nats
-from penstock import BINARY, Penstock
+from penstock import Penstock
 from rabbitmq import RabbitMq
 from redis import Redis
 from server import Unavailable, abandon, run
@@ -49,11 +49,14 @@ def options():
     parser.add_argument("--seconds", type=float, help="of each figure; default 2; 1 with --quick")
     parser.add_argument("--systems", help="only these, with commas: penstock-1,kafka,…")
     parser.add_argument("--cases", help="only these, with commas: small-8,large,…")
+    parser.add_argument("--penstock", type=Path, default=HOME / "target/release/penstock",
+                        help="another build of ours to judge")
     parser.add_argument("--loader", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, default=HOME / "target" / "compare",
                         help="folder for what is installed and run; on the disk to measure")
     parser.add_argument("--out", type=Path, help="prefix of the report's files")
     chosen = parser.parse_args()
+    chosen.penstock, chosen.work = chosen.penstock.resolve(), chosen.work.resolve()
     chosen.rounds = chosen.rounds or (1 if chosen.quick else 5)
     chosen.seconds = chosen.seconds or (1 if chosen.quick else 2)
     chosen.out = chosen.out or chosen.work / "report"
@@ -87,8 +90,7 @@ def figure(chosen, server, system, case, seconds):
     """One figure, or why there is none."""
     try:
         if case.load:
-            penstock = HOME / BINARY
-            return rated.figure(penstock, server, case, server.log.parent, seconds)
+            return rated.figure(chosen.penstock, server, case, server.log.parent, seconds)
         flags = ["--protocol", system.protocol, "--address", server.address,
                  "--pid", server.pid(), "--span-ms", int(seconds * 1000), *case.flags()]
         quiet = {**os.environ, "RUST_BACKTRACE": "0"}
@@ -148,10 +150,12 @@ def main():
     atexit.register(abandon)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began = time.time()
-    ours = [Penstock(HOME, True), Penstock(HOME, False)]
+    ours = [Penstock(chosen.penstock, True), Penstock(chosen.penstock, False)]
     peers = [Kafka(False), Kafka(True), Nats(), RabbitMq(), Redis()]
     systems = picked(ours + peers, chosen.systems, "system")
     cases = picked(CASES, chosen.cases, "case")
+    if chosen.quick and chosen.cases is None:
+        cases = [case for case in cases if case.quick]
     shelf = chosen.work / "installed"
     shelf.mkdir(parents=True, exist_ok=True)
     about = {"command": shlex.join(["scripts/compare.sh", *given()]),
@@ -163,7 +167,7 @@ def main():
                            if system.name in case.systems} for case in cases}
     limits = []
     for number in range(chosen.rounds):
-        limits.append(machine.limit(ours[0].binary, chosen.work, 1))
+        limits.append(machine.limit(chosen.penstock, chosen.work, 1))
         for system in present:
             loud(f"round {number + 1} of {chosen.rounds}: {system.label}")
             visit(chosen, system, cases, number, figures)
@@ -179,7 +183,7 @@ def main():
     Path(f"{chosen.out}.json").write_text(json.dumps(story, indent=1) + "\n")
     Path(f"{chosen.out}.txt").write_text(table)
     print(table)
-    draw(ours[0].binary, story, chosen.out)
+    draw(chosen.penstock, story, chosen.out)
     loud(f"{chosen.out}.json and .txt, after {time.time() - began:.0f} s; "
          f"{len(skipped)} systems skipped, {failures} figures failed")
     sys.exit(3 if skipped or failures else 0)

@@ -4,14 +4,12 @@ import json
 
 from server import Server, run
 
-BINARY = "target/release/penstock"
-
 
 class Penstock:
     protocol = "kafka"
 
-    def __init__(self, home, one_shard):
-        self.binary = home / BINARY
+    def __init__(self, binary, one_shard):
+        self.binary = binary
         self.name = "penstock-1" if one_shard else "penstock"
         self.label = "Penstock, one core, one shard" if one_shard else "Penstock, default"
         self.durability = "flushed before the answer"

@@ -1,8 +1,9 @@
 """A case at a set rate: `penstock load`, which counts latency from the intended send."""
 
 import json
+import time
 
-from cases import BACKLOG
+from cases import BACKLOG, RATE
 from server import Unavailable, run, used
 
 # How a load may end and still have something to tell: done; its own limit; nothing acknowledged;
@@ -10,6 +11,8 @@ from server import Unavailable, run, used
 TOLD_CODES = (0, 11, 13, 14)
 # What a load may take beyond its time: topics of 10,000 partitions, a backlog, the last answers.
 BEYOND_S = 120
+# How long the partitions of a new topic may take until they take messages.
+READY_S_MAX = 60
 
 
 def load(penstock, server, folder, flags, seconds):
@@ -24,6 +27,33 @@ def load(penstock, server, folder, flags, seconds):
         raise Unavailable(f"penstock load told nothing: {why}") from why
 
 
+def prepare(penstock, server, folder, case):
+    """Makes the topics, and sends a little until every partition takes it: a broker may name a
+    leader before the leader knows."""
+    settings = dict(zip(case.load[::2], case.load[1::2]))
+    for reading in ("--consumers", "--from"):
+        settings.pop(reading, None)
+    for number in range(settings.get("--topics", 1) if settings.get("--topics", 1) > 1 else 0):
+        # One by one: a catalogue may take only so much at once.
+        run([penstock, "topic", "create", f"{settings['--topic']}-{number}", "--partitions",
+             settings["--partitions"], "--broker", server.address], READY_S_MAX)
+    settings |= {"--rate": 10 * RATE, "--count": 2 * case.partitions, "--warm-up": "0s",
+                 "--retries": 20}
+    flags = [word for pair in settings.items() for word in pair]
+    deadline = time.monotonic() + READY_S_MAX
+    while True:
+        try:
+            told = load(penstock, server, folder, flags, 0)
+            if told["summary"]["failed"] == 0:
+                return
+            why = "sends fail"
+        except Unavailable as unavailable:
+            why = str(unavailable)
+        if time.monotonic() > deadline:
+            raise Unavailable(f"its partitions take nothing: {why}")
+        time.sleep(1)
+
+
 def latency(summary, name):
     """Percentiles of one latency, under the names that the other cases have."""
     told = summary.get(name) or {}
@@ -33,6 +63,7 @@ def latency(summary, name):
 
 def figure(penstock, server, case, folder, seconds):
     """The figures of one case; the backlog it needs is written first."""
+    prepare(penstock, server, folder, case)
     if case.name.startswith("behind") and not getattr(server, "has_backlog", False):
         load(penstock, server, folder, BACKLOG, seconds)
         server.has_backlog = True
