@@ -13,6 +13,8 @@ TOLD_CODES = (0, 11, 13, 14)
 BEYOND_S = 120
 # How long the partitions of a new topic may take until they take messages.
 READY_S_MAX = 60
+# Rest after gigabytes were written, so that a device that still works on them is not measured.
+SETTLE_S = 3
 
 
 def load(penstock, server, folder, flags, seconds):
@@ -67,6 +69,7 @@ def figure(penstock, server, case, folder, seconds):
     if case.name.startswith("behind") and not getattr(server, "has_backlog", False):
         load(penstock, server, folder, BACKLOG, seconds)
         server.has_backlog = True
+        time.sleep(SETTLE_S)
     before = used(server.pid())
     flags = ["--duration", f"{int(seconds * 1000)}ms", *case.load]
     told = load(penstock, server, folder, flags, seconds)
