@@ -76,7 +76,7 @@ def at_rate(name, title, producers, partitions, systems=KAFKA_PROTOCOL, more=(),
     load = ["--rate", RATE, "--producers", producers, "--partitions", partitions,
             "--size", message_bytes, "--topic", name, *more]
     return Case(name, title, systems, producers, partitions, message_bytes, metric="p99_us",
-                load=load, rounds_max=3)
+                load=load, rounds_max=2)
 
 
 def keyed(producers):
