@@ -357,7 +357,7 @@ pub fn generator_limited() -> Run {
     let mut run = empty_run();
     run.steps = vec![step("1", Some(20_000.0), 0, 8000)];
     let broker = Broker {
-        lag_us: 900.0,
+        lag_us: 9_000.0,
         ..Broker::default()
     };
     play(&mut run, &broker, 1, 3);
