@@ -352,15 +352,18 @@ pub fn search() -> Run {
     run
 }
 
-/// A generator that is late.
+/// A generator that is late, and leaves a tenth unsent for want of time.
 pub fn generator_limited() -> Run {
     let mut run = empty_run();
     run.steps = vec![step("1", Some(20_000.0), 0, 8000)];
     let broker = Broker {
-        lag_us: 9_000.0,
+        lag_us: 900.0,
         ..Broker::default()
     };
     play(&mut run, &broker, 1, 3);
+    for interval in &mut run.intervals {
+        interval.counts.offered += interval.counts.sent / 9;
+    }
     run.about.worker_busy = vec![0.997, 1.0];
     run
 }
