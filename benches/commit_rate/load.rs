@@ -1,22 +1,20 @@
-//! The producers: one thread, one epoll, one prebuilt request per connection, one in flight each.
-//! Three system calls a message are all it costs, so that the client does not measure itself.
+//! The producers: a crowd, one request of one message in flight each.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::support::batch::{self, NOBODY, Record};
-use crate::support::client::{frame, produce_body};
+use crate::shared::crowd::Crowd;
+use crate::shared::{produce_frame, thread_cpu, was_refused};
 use crate::support::cluster::Cluster;
 
 /// Bytes of each message's value.
 const MESSAGE_BYTES: usize = 100;
 /// Time before counting begins.
 const WARM: Duration = Duration::from_millis(300);
-const EVENTS_MAX: usize = 1024;
+/// Time without any answer after which the broker counts as lost.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// Where the messages go.
 pub struct Target {
@@ -34,47 +32,42 @@ pub struct Measured {
     pub client_cpu_percent: f64,
 }
 
-struct Producer {
-    stream: TcpStream,
-    request: Vec<u8>,
-    answer: [u8; 256],
-    have: usize,
-    begin: Instant,
-}
-
 /// Runs `producers` producers for `span` after a short warm-up.
 pub fn run(target: &Target, producers: usize, span: Duration) -> Measured {
-    let poll = Poll::new();
-    let mut crowd = connect(target, producers);
-    for (index, producer) in crowd.iter_mut().enumerate() {
-        poll.watch(&producer.stream, index as u64);
-        producer.send();
+    let mut crowd = Crowd::connect(requests(target, producers));
+    let mut begun = vec![Instant::now(); producers];
+    for (index, begin) in begun.iter_mut().enumerate() {
+        *begin = Instant::now();
+        crowd.send(index);
     }
-    let error_at = 4 + 4 + 4 + 2 + target.topic.len() + 4 + 4;
     let mut histogram = Histogram::<u64>::new(3).expect("a valid precision");
     let counting_from = Instant::now() + WARM;
     let until = counting_from + span;
     let mut cpu_from = None;
     let mut counted = 0u64;
     let mut open = producers;
+    let mut heard = Instant::now();
     while open > 0 {
-        let ready = poll.wait();
+        let answered = crowd.wait(1000);
         let now = Instant::now();
+        if !answered.is_empty() {
+            heard = now;
+        }
+        assert!(now - heard < SILENCE_MAX, "no answer for ten seconds");
         if now >= counting_from && cpu_from.is_none() {
             cpu_from = Some(thread_cpu());
         }
-        for index in ready {
-            let producer = &mut crowd[index as usize];
-            if !producer.receive(error_at) {
-                continue;
-            }
+        for index in answered {
+            let refused = was_refused(&target.topic, crowd.answer(index));
+            assert!(!refused, "a produce was refused");
             if now >= counting_from && now < until {
                 counted += 1;
-                let took_ns = now.duration_since(producer.begin).as_nanos() as u64;
+                let took_ns = now.duration_since(begun[index]).as_nanos() as u64;
                 histogram.record(took_ns).expect("the histogram grows");
             }
             if now < until {
-                producer.send();
+                begun[index] = Instant::now();
+                crowd.send(index);
             } else {
                 open -= 1;
             }
@@ -90,7 +83,8 @@ pub fn run(target: &Target, producers: usize, span: Duration) -> Measured {
     }
 }
 
-fn connect(target: &Target, producers: usize) -> Vec<Producer> {
+/// Each producer's endpoint and request.
+fn requests(target: &Target, producers: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     let timeout = Duration::from_secs(30);
     let cluster = Cluster::open(target.endpoint, &[&target.topic], timeout);
     let cluster = cluster.expect("Metadata answers");
@@ -100,120 +94,9 @@ fn connect(target: &Target, producers: usize) -> Vec<Producer> {
     );
     let make = |index: usize| {
         let partition = index as i32 % target.partitions;
-        let value = Some(vec![b'm'; MESSAGE_BYTES]);
-        let record = Record {
-            timestamp_ms: 1_700_000_000_000,
-            value,
-            ..Record::default()
-        };
-        let bytes = batch::build(NOBODY, &[record]);
-        let body = produce_body(&target.topic, partition, -1, &bytes);
-        let stream = TcpStream::connect(cluster.leader(&target.topic, partition));
-        let stream = stream.expect("the leader takes connections");
-        stream.set_nodelay(true).expect("a fresh socket");
-        stream.set_nonblocking(true).expect("a fresh socket");
-        let request = frame(0, 7, index as i32, &body);
-        Producer {
-            stream,
-            request,
-            answer: [0; 256],
-            have: 0,
-            begin: Instant::now(),
-        }
+        let leader = cluster.leader(&target.topic, partition);
+        let request = produce_frame(&target.topic, partition, index as i32, MESSAGE_BYTES);
+        (leader, request)
     };
     (0..producers).map(make).collect()
-}
-
-impl Producer {
-    fn send(&mut self) {
-        self.begin = Instant::now();
-        self.have = 0;
-        let written = self.stream.write(&self.request);
-        let written = written.expect("an idle socket takes a small request");
-        assert_eq!(
-            written,
-            self.request.len(),
-            "an idle socket takes a whole small request"
-        );
-    }
-
-    /// Whether the answer is there; it must be a success.
-    fn receive(&mut self, error_at: usize) -> bool {
-        loop {
-            match self.stream.read(&mut self.answer[self.have..]) {
-                Ok(0) => panic!("the broker closed a good connection"),
-                Ok(count) => self.have += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-                Err(error) => panic!("the connection failed: {error}"),
-            }
-            let word = |at: usize| {
-                let bytes = self.answer[at..at + 4].try_into().expect("four bytes");
-                i32::from_be_bytes(bytes) as usize
-            };
-            if self.have >= 4 && self.have == word(0) + 4 {
-                let error = &self.answer[error_at..error_at + 2];
-                assert_eq!(error, [0, 0], "a produce was refused");
-                return true;
-            }
-        }
-    }
-}
-
-/// An epoll descriptor, edge-triggered.
-struct Poll {
-    descriptor: OwnedFd,
-}
-
-impl Poll {
-    fn new() -> Poll {
-        // SAFETY: a plain system call; the descriptor it returns is owned from here on.
-        let descriptor = unsafe {
-            let raw = libc::epoll_create1(libc::EPOLL_CLOEXEC);
-            assert!(raw >= 0, "no epoll");
-            OwnedFd::from_raw_fd(raw)
-        };
-        Poll { descriptor }
-    }
-
-    fn watch(&self, stream: &TcpStream, index: u64) {
-        let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
-        let mut event = libc::epoll_event { events, u64: index };
-        // SAFETY: both descriptors are open, and the event lives across the call.
-        let added = unsafe {
-            libc::epoll_ctl(
-                self.descriptor.as_raw_fd(),
-                libc::EPOLL_CTL_ADD,
-                stream.as_raw_fd(),
-                &raw mut event,
-            )
-        };
-        assert_eq!(added, 0, "the socket can be watched");
-    }
-
-    /// The producers that have something to read; waits for at most 10 s.
-    fn wait(&self) -> Vec<u64> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
-        // SAFETY: the array lives across the call and is as long as it is said to be.
-        let count = unsafe {
-            let descriptor = self.descriptor.as_raw_fd();
-            libc::epoll_wait(descriptor, events.as_mut_ptr(), EVENTS_MAX as i32, 10_000)
-        };
-        assert!(count > 0, "no answer for ten seconds");
-        events[..count as usize]
-            .iter()
-            .map(|event| event.u64)
-            .collect()
-    }
-}
-
-/// Processor time of this thread.
-fn thread_cpu() -> Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the structure lives across the call.
-    let read = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    assert_eq!(read, 0, "the clock exists");
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

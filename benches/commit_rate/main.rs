@@ -15,6 +15,8 @@
 
 mod floor;
 mod load;
+#[path = "../shared/mod.rs"]
+mod shared;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
@@ -25,6 +27,7 @@ use std::time::Duration;
 
 use floor::Floor;
 use load::{Measured, Target};
+use shared::median;
 use support::broker::{Broker, Options};
 use support::client::{Connection, code};
 
@@ -138,16 +141,6 @@ fn measure(plan: &Plan, home: &Path, cores: u32) -> Series {
 
 fn topic(partitions: i32) -> String {
     format!("rate-{partitions}")
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        f64::midpoint(values[middle - 1], values[middle])
-    }
 }
 
 /// The table, whether every goal was met, and the same as JSON.
