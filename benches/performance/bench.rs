@@ -16,6 +16,11 @@ use tempfile::TempDir;
 const LOAD_MAX: Duration = Duration::from_secs(300);
 /// A disk busy with something else must not end a measurement.
 const STOP_MAX: Duration = Duration::from_secs(60);
+/// Disk that no load begins without.
+const FREE_BYTES_MIN: u64 = 1 << 30;
+/// Where Linux keeps files in memory.
+const MEMORY: &str = "/dev/shm";
+const PREFIX: &str = "performance";
 const BINARY: &str = env!("CARGO_BIN_EXE_penstock");
 
 /// The runner.
@@ -49,10 +54,12 @@ impl Served {
 
 impl Bench {
     pub fn new(folder: PathBuf, full: bool) -> Bench {
-        let (rounds, seconds) = if full { (5, 5.0) } else { (1, 0.3) };
+        for place in [folder.as_path(), Path::new(MEMORY)] {
+            sweep(place);
+        }
         Bench {
-            rounds,
-            seconds,
+            rounds: 1,
+            seconds: if full { 4.0 } else { 0.3 },
             full,
             folder,
             raw: Vec::new(),
@@ -81,7 +88,7 @@ impl Bench {
 
     /// A folder in memory, if this host has a place for it.
     pub fn home_in_memory(&self) -> Option<TempDir> {
-        temporary(Path::new("/dev/shm")).ok()
+        temporary(Path::new(MEMORY)).ok()
     }
 
     /// Starts a broker, and records what it was started with.
@@ -114,7 +121,7 @@ impl Bench {
     /// # Errors
     /// It did not run.
     pub fn load(&mut self, served: &Served, label: &str, flags: &str) -> Result<Load, String> {
-        let running = self.begin_load(served, label, flags);
+        let running = self.begin_load(served, label, flags)?;
         self.end_load(running)
     }
 
@@ -131,13 +138,25 @@ impl Bench {
     ) -> Result<Load, String> {
         let load = self.load(served, label, flags)?;
         if let Some(doubt) = load.doubt() {
-            figures.note(format!("{label}: {doubt}"));
+            figures.doubt(label, doubt);
         }
         Ok(load)
     }
 
     /// Starts a load.
-    pub fn begin_load(&mut self, served: &Served, label: &str, flags: &str) -> Running {
+    ///
+    /// # Errors
+    /// The disk is nearly full: it is shared with whoever else uses this machine.
+    pub fn begin_load(
+        &mut self,
+        served: &Served,
+        label: &str,
+        flags: &str,
+    ) -> Result<Running, String> {
+        let free = self.free_bytes();
+        if free < FREE_BYTES_MIN {
+            return Err(format!("{label}: only {} MB are free", free / 1_000_000));
+        }
         self.loads += 1;
         let file = served
             .broker
@@ -160,11 +179,11 @@ impl Bench {
         let log = std::fs::File::create(log).expect("the folder can be written");
         let errors = log.try_clone().expect("a descriptor is free");
         let child = command.arg("--json").arg(&file).stdout(log).stderr(errors);
-        Running {
+        Ok(Running {
             label: label.to_owned(),
             child: child.spawn().expect("the binary can be started"),
             file,
-        }
+        })
     }
 
     /// Waits for a load's end and reads what it said.
@@ -244,8 +263,26 @@ pub fn cpus() -> usize {
 }
 
 fn temporary(folder: &Path) -> std::io::Result<TempDir> {
-    let prefix = "performance-";
-    tempfile::Builder::new().prefix(prefix).tempdir_in(folder)
+    let prefix = format!("{PREFIX}-{}-", process::process_id());
+    tempfile::Builder::new().prefix(&prefix).tempdir_in(folder)
+}
+
+/// Removes what a bench that was interrupted left: gigabytes.
+fn sweep(folder: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let mut parts = name.split('-');
+        let is_ours = parts.next() == Some(PREFIX);
+        let Some(pid) = parts.next().and_then(|pid| pid.parse::<u32>().ok()) else {
+            continue;
+        };
+        if is_ours && !Path::new(&format!("/proc/{pid}")).exists() {
+            // What cannot be removed is only in the way, and says so by its name.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Our binary, without the settings of whoever runs the bench.

@@ -30,17 +30,21 @@ impl Load {
         value.as_f64().unwrap_or(f64::NAN)
     }
 
-    /// Acknowledged messages a second.
+    /// Of the messages meant for the measured time, acknowledged a second. What was on its way when
+    /// that time began is not among them, what was when it ended is.
     pub fn acked_per_s(&self) -> f64 {
-        self.figure("acknowledged_meanwhile_per_s")
+        self.figure("acknowledged_per_s")
     }
 
-    /// What it is worth in the generator's own words, if it is not simply good.
-    pub fn doubt(&self) -> Option<String> {
-        let verdict = &self.document["verdict"];
-        let kind = verdict["kind"].as_str().unwrap_or("none");
-        let text = verdict["text"].as_str().unwrap_or_default();
-        (kind != "valid").then(|| format!("{kind}: {text}"))
+    /// What it is worth in the generator's own word, if it is not simply good; the JSON says why.
+    pub fn doubt(&self) -> Option<&str> {
+        let kind = self.document["verdict"]["kind"].as_str().unwrap_or("none");
+        (kind != "valid").then_some(kind)
+    }
+
+    /// How busy the generator's busiest worker was: near 100 it is what is measured.
+    pub fn generator_percent(&self) -> f64 {
+        100.0 * self.figure("generator_busy_max_share")
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a row measures: named figures, one value a round, some with a goal.
 
+use std::collections::BTreeMap;
+
 use crate::shared::median;
 use serde_json::{Value, json};
 
@@ -65,6 +67,8 @@ impl Figure {
 pub struct Figures {
     pub all: Vec<Figure>,
     pub notes: Vec<String>,
+    /// Loads that the generator itself does not trust, with how often.
+    doubts: BTreeMap<String, usize>,
 }
 
 impl Figures {
@@ -87,6 +91,19 @@ impl Figures {
     /// The same of a figure without a goal.
     pub fn add(&mut self, name: &str, value: f64) {
         self.goal(name, Goal::None, value);
+    }
+
+    /// A load that the generator does not trust, and its word for it.
+    pub fn doubt(&mut self, label: &str, kind: &str) {
+        *self.doubts.entry(format!("{label}: {kind}")).or_default() += 1;
+    }
+
+    /// Every such load with the number of rounds in which it was so.
+    pub fn doubts(&self) -> Vec<String> {
+        let doubts = self.doubts.iter();
+        doubts
+            .map(|(text, rounds)| format!("{text} in {rounds} rounds"))
+            .collect()
     }
 
     /// Adds a note, once.

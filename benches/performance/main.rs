@@ -41,10 +41,10 @@ struct Arguments {
     /// Say which rows there are, with their goals
     #[arg(long)]
     list: bool,
-    /// Rounds of each row
+    /// Rounds of each row [default: as many as fit into about a minute]
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
-    /// Seconds of each measurement
+    /// Seconds of each measurement [default: 4]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
     /// A folder on the disk to measure
@@ -78,11 +78,12 @@ fn main() -> ExitCode {
     let folder = arguments.dir.clone();
     let folder = folder.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
     let mut bench = Bench::new(folder, arguments.bench);
-    bench.rounds = arguments.rounds.unwrap_or(bench.rounds).max(1);
     bench.seconds = arguments.seconds.unwrap_or(bench.seconds).max(0.1);
     print!("{}", report::head(&bench));
     let mut all = Vec::new();
     for row in chosen {
+        let rounds = if arguments.bench { row.rounds } else { 1 };
+        bench.rounds = arguments.rounds.unwrap_or(rounds).max(1);
         let measured = measure(row, &mut bench);
         print!("{}", report::row(&measured));
         all.push(measured);
@@ -126,6 +127,7 @@ fn measure(row: &'static Row, bench: &mut Bench) -> Measured {
         row,
         figures,
         failure: outcome.err(),
+        rounds: bench.rounds,
         took: begin.elapsed(),
         raw: bench.take_raw(),
     }

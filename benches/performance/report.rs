@@ -17,6 +17,7 @@ pub struct Measured {
     pub row: &'static Row,
     pub figures: Figures,
     pub failure: Option<String>,
+    pub rounds: usize,
     pub took: Duration,
     pub raw: Vec<Value>,
 }
@@ -28,11 +29,15 @@ impl Measured {
         self.failure.is_none() && goals.all(|met| met)
     }
 
+    /// A figure of a load that could not keep its schedule says more about the load.
     fn word(&self) -> &'static str {
-        match (&self.failure, self.is_met()) {
-            (Some(_), _) => "FAILED",
-            (None, true) => "met",
-            (None, false) => "MISSED",
+        let is_doubted = !self.figures.doubts().is_empty();
+        match (&self.failure, self.is_met(), is_doubted) {
+            (Some(_), _, _) => "FAILED",
+            (None, true, false) => "met",
+            (None, true, true) => "met, in doubt",
+            (None, false, false) => "MISSED",
+            (None, false, true) => "MISSED, in doubt",
         }
     }
 }
@@ -59,7 +64,7 @@ pub fn head(bench: &Bench) -> String {
     let text = |key: &str| machine[key].as_str().unwrap_or_default().to_owned();
     let mount = |key: &str| machine["file_system"][key].as_str().unwrap_or_default();
     let mut head = format!(
-        "{}\ncommit {}, kernel {}, {} CPUs ({}), {} on {} ({})\n{} rounds of {} s each\n",
+        "{}\ncommit {}, kernel {}, {} CPUs ({}), {} on {} ({})\n{} s each\n",
         text("command"),
         text("commit"),
         text("kernel"),
@@ -68,7 +73,6 @@ pub fn head(bench: &Bench) -> String {
         mount("type"),
         mount("device"),
         mount("options"),
-        bench.rounds,
         bench.seconds,
     );
     if !bench.full {
@@ -81,10 +85,11 @@ pub fn head(bench: &Bench) -> String {
 pub fn row(measured: &Measured) -> String {
     let row = measured.row;
     let mut text = format!(
-        "\n{} {}: {}  [{:.0} s]\n  goal: {}\n",
+        "\n{} {}: {}  [{} rounds, {:.0} s]\n  goal: {}\n",
         row.name,
         row.what,
         measured.word(),
+        measured.rounds,
         measured.took.as_secs_f64(),
         row.goal
     );
@@ -107,6 +112,9 @@ pub fn row(measured: &Measured) -> String {
         );
         text += line.trim_end();
         text.push('\n');
+    }
+    for doubt in measured.figures.doubts() {
+        let _ = writeln!(text, "  in doubt: {doubt}");
     }
     for note in &measured.figures.notes {
         let _ = writeln!(text, "  note: {note}");
@@ -138,8 +146,10 @@ pub fn document(bench: &Bench, all: &[Measured]) -> Value {
             "goal": row.goal,
             "outcome": measured.word(),
             "failure": measured.failure,
+            "rounds": measured.rounds,
             "took_s": measured.took.as_secs_f64(),
             "figures": figures.collect::<Vec<_>>(),
+            "doubts": measured.figures.doubts(),
             "notes": measured.figures.notes,
             "raw": measured.raw,
         })
@@ -148,7 +158,6 @@ pub fn document(bench: &Bench, all: &[Measured]) -> Value {
         "schema": SCHEMA,
         "is_a_measurement": bench.full,
         "machine": machine::describe(&bench.folder),
-        "rounds": bench.rounds,
         "seconds": bench.seconds,
         "rows": rows.collect::<Vec<_>>(),
     })

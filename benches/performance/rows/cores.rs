@@ -12,6 +12,9 @@ use crate::figures::{Figures, Goal};
 use crate::machine;
 use crate::support::broker::Options;
 
+/// Share of a core that the broker must have been busy for its cost to be that of saturation.
+const SATURATED_PERCENT: f64 = 80.0;
+
 pub fn measure(bench: &mut Bench, figures: &mut Figures) -> Result<(), String> {
     if cpus() < 2 {
         return Err("not measured: it takes two CPUs".to_owned());
@@ -52,6 +55,14 @@ pub fn measure(bench: &mut Bench, figures: &mut Figures) -> Result<(), String> {
             figures.add(&format!("{label}: requests a second"), load.acked_per_s());
             let busy = 100.0 * cost.cpu_s / cost.seconds;
             figures.add(&format!("{label}: broker's CPU, % of a core"), busy);
+            let name = format!("{label}: generator's CPU, % of a core");
+            figures.add(&name, load.generator_percent());
+            // The second core is the generator's as well.
+            if busy < SATURATED_PERCENT {
+                figures.note(format!(
+                    "{label}: the broker was not saturated in every round"
+                ));
+            }
             match first {
                 None => first = Some(each),
                 Some(first) => {

@@ -9,6 +9,7 @@ const RATE: u64 = 20_000;
 const RATE_SHORT: u64 = 500;
 
 /// P3. A broker of its own for each number of partitions: 10,000 idle ones would burden the others.
+/// For the highest rate a request has 256 messages, so that it is as large for any number.
 pub fn partitions(bench: &mut Bench, figures: &mut Figures) -> Result<(), String> {
     let numbers: &[u32] = if bench.full {
         &[1, 1000, 10_000]
@@ -31,7 +32,7 @@ pub fn partitions(bench: &mut Bench, figures: &mut Figures) -> Result<(), String
             let flags = format!("{shape} --rate {rate}");
             let equal = bench.trusted_load(&served, &label, &flags, figures)?;
             let label = format!("{number} partitions, max");
-            let flags = format!("{shape} --rate max");
+            let flags = format!("{shape} --rate max --batch-messages 256 --in-flight 2");
             let highest = bench.trusted_load(&served, &label, &flags, figures)?;
             bench.record("memory, KiB", served.sample().rss_kib.into());
             served.stop();

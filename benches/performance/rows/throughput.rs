@@ -1,9 +1,9 @@
 //! P1: as much as goes in, against the disk's own large durable writes in the same round.
 //!
 //! A log always writes places that were never written, for which a file system has more to do than
-//! for places written before; the limit is quoted for both. What counts as the goal's limit is the
-//! plain one: one 1 MiB write and its flush at a time on a written file, or four with `O_DSYNC`,
-//! whichever is faster.
+//! for places written before, and it has several writes on their way; the limit is quoted for each.
+//! The goal's own words mean the plain one: one 1 MiB write and its flush at a time, on a file that
+//! was written before. The strictest is the last: it is what the journal does.
 
 use crate::bench::Bench;
 use crate::figures::{Figures, Goal};
@@ -35,18 +35,18 @@ pub fn measure(bench: &mut Bench, figures: &mut Figures) -> Result<(), String> {
         bench.record("broker", cost.to_json());
         served.stop();
         let mb_per_s = load.acked_per_s() * MESSAGE_BYTES as f64 / 1e6;
-        let limit = plain.max(parallel);
         figures.add("accepted, MB/s of values", mb_per_s);
         figures.add("limit: 1 MiB write, fdatasync, MB/s", plain);
         figures.add("limit: 1 MiB O_DSYNC, 4 at once, MB/s", parallel);
         figures.add("limit: the same to new places, MB/s", new_places);
-        let goal = Goal::AtLeast(0.9);
         figures.goal(
-            "accepted / the faster limit of written places",
-            goal,
-            mb_per_s / limit,
+            "accepted / 1 MiB write, fdatasync",
+            Goal::AtLeast(0.9),
+            mb_per_s / plain,
         );
-        figures.add("accepted / limit of new places", mb_per_s / new_places);
+        figures.add("accepted / 1 MiB O_DSYNC, 4 at once", mb_per_s / parallel);
+        figures.add("accepted / the same to new places", mb_per_s / new_places);
+        figures.add("generator's CPU, % of a core", load.generator_percent());
         let accepted = cost.count("produce", "accepted") as f64;
         figures.goal(
             "bytes to the device for each byte accepted (P14: saturated)",
