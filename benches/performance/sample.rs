@@ -70,6 +70,14 @@ impl Sample {
         self.read
     }
 
+    /// A gauge of the broker's own, over all cores.
+    pub fn gauge(&self, group: &str, name: &str) -> i64 {
+        match self.dump.total().reading(group, name) {
+            Some(Reading::Gauge(value)) => *value,
+            _ => panic!("{group}.{name} is no gauge"),
+        }
+    }
+
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Sample) -> Cost {
         let between = self.dump.since(&earlier.dump);
@@ -92,14 +100,6 @@ impl Cost {
         match self.total.reading(group, name) {
             Some(Reading::Counter(count)) => *count,
             _ => panic!("{group}.{name} is no counter"),
-        }
-    }
-
-    /// A gauge of the broker's own at the end, over all cores.
-    pub fn gauge(&self, group: &str, name: &str) -> i64 {
-        match self.total.reading(group, name) {
-            Some(Reading::Gauge(value)) => *value,
-            _ => panic!("{group}.{name} is no gauge"),
         }
     }
 
