@@ -1,5 +1,5 @@
-//! `penstock probe`: what this machine can do by itself, to hold the broker's figures against. One
-//! scratch file of bounded size; nothing else is touched, nothing is left.
+//! `penstock probe`: what this machine can do by itself, to hold the broker's figures against.
+//! Scratch files of bounded size, two at most at once; nothing else is touched, nothing is left.
 
 use super::cli::ProbeArgs;
 use super::error::AdminError;

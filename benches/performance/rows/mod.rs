@@ -68,7 +68,7 @@ pub const ROWS: &[Row] = &[
         what: "consumers that read a backlog from the disk",
         goal: "at least 90 % of this disk's reads; producers' p99 at most 1.5 x meanwhile",
         needs_bytes: 9 * GB,
-        rounds: 3,
+        rounds: 2,
         measure: backlog::measure,
     },
     Row {
