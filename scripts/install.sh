@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a script here needs and the machine lacks: `install.sh build` for compiling and
-# testing the broker, `install.sh clients` for the client suites. Debian packages only, as root;
-# elsewhere it says what to install and fails.
+# testing the broker, `install.sh clients` for the client suites, `install.sh instructions` for
+# counting instructions. Debian packages only, as root; elsewhere it says what to install and fails.
 set -euo pipefail
 
 missing=()
@@ -32,6 +32,12 @@ case "${1:-}" in
         cargo fmt --version > /dev/null 2>&1 || rustup component add rustfmt
         cargo clippy --version > /dev/null 2>&1 || rustup component add clippy
         ;;
+    instructions)
+        need valgrind valgrind
+        need setarch util-linux
+        need python3 python3
+        install_missing
+        ;;
     clients)
         need cc gcc libc6-dev
         need c++ g++
@@ -45,7 +51,7 @@ case "${1:-}" in
         install_missing
         ;;
     *)
-        echo "usage: scripts/install.sh build|clients" >&2
+        echo "usage: scripts/install.sh build|clients|instructions" >&2
         exit 2
         ;;
 esac

@@ -95,6 +95,8 @@ limits! {
     pub const SPACE_RETRY_MS: u64 = 1000;
     /// Recovery reads ahead this many bytes at a time.
     pub const SCAN_BYTES: usize = 1 << 20;
+    /// Blocks whose times are remembered per journal, for the requests that waited for them.
+    pub const COMMIT_TIMES_KEPT: usize = 64;
     /// Recovery reports kept in a shard's folder; older ones are removed.
     pub const RECOVERY_REPORTS_MAX: usize = 16;
     /// Damaged places listed one by one in a report; the rest are only counted.
@@ -283,6 +285,10 @@ limits! {
     pub const POISON_GRACE: Duration = Duration::from_millis(200);
     /// How often figures that are read from elsewhere are brought up to date.
     pub const METRICS_TICK: Duration = Duration::from_millis(500);
+    /// How long a stop waits for the dump that is written then.
+    pub const DUMP_TIMEOUT: Duration = Duration::from_millis(400);
+    /// Topics listed one by one in a dump and on the full metrics page; the rest are only counted.
+    pub const TOPICS_DUMPED_MAX: usize = 1_000;
     /// Connections the kernel completes and keeps until they are accepted, per listener.
     pub const LISTEN_BACKLOG: u32 = 4_096;
     /// HTTP connections at once.
@@ -336,12 +342,23 @@ limits! {
     pub const CLIENT_RESPONSE_BYTES_MAX: usize = 128 << 20;
     /// Largest answer over HTTP that `dump` reads, in bytes.
     pub const CLIENT_HTTP_BYTES_MAX: usize = 64 << 20;
+    /// Time `top` waits for an answer before it says that there is none, in milliseconds.
+    pub const TOP_PATIENCE_MS: u64 = 2_000;
+    /// Looks at a core's load that `top` remembers.
+    pub const TOP_HISTORY_KEPT: usize = 60;
+    /// Events that `top` remembers; it shows the last three.
+    pub const TOP_EVENTS_KEPT: usize = 32;
+    /// Cores from which on `top` shows a strip of cells and the worst ones.
+    pub const TOP_STRIP_CORES_MIN: usize = 25;
+    /// Cores shown as rows beneath that strip.
+    pub const TOP_WORST_CORES: usize = 5;
 
     // Load generator.
 
     /// Longest pause before `load` connects again, in milliseconds.
     pub const LOAD_BACKOFF_MS_MAX: u64 = 1_000;
-    /// Bytes of keys and values in one Produce request of `load`, about: Kafka's `max.request.size`.
+    /// Bytes of keys and values in one Produce request of `load`, about: Kafka's
+    /// `max.request.size`.
     pub const LOAD_REQUEST_BYTES_MAX: usize = 1 << 20;
     /// Bytes that a worker of `load` reads from a connection at once.
     pub const LOAD_READ_BYTES: usize = 256 << 10;
@@ -351,6 +368,10 @@ limits! {
     pub const LOAD_PROGRESS_MS: u64 = 1_000;
     /// Milliseconds without any answer, while some are due, that are noted as a stall.
     pub const LOAD_STALL_MS: u64 = 100;
+    /// Messages that were due so many milliseconds before the end still go out if there is room.
+    pub const LOAD_LAST_MS: u64 = 100;
+    /// Milliseconds for which `load --probe` measures the machine's own limit.
+    pub const LOAD_PROBE_MS: u64 = 1_000;
     /// Milliseconds before a consumer of `load` asks again after an error.
     pub const LOAD_FETCH_PAUSE_MS: u64 = 100;
     /// Examples of what the check of payloads found that one run of `load` keeps.

@@ -35,6 +35,7 @@ fn pages_to_look_at() {
         ("generator-limited", runs::generator_limited()),
         ("overloaded", runs::overloaded()),
         ("empty", runs::empty_run()),
+        ("consumers", runs::consumers_only()),
         ("short", runs::calm(50.0, 3, 1)),
         ("long", runs::calm(300.0, 900, 1)),
     ] {

@@ -158,15 +158,15 @@ async fn read_all(shard: &Shard, partition: i32) -> Vec<u64> {
         let plan = shard
             .plan(&key(partition), offset, 64 << 10)
             .expect("within the log");
-        let chunks = shard.read(&plan, 64 << 10, true).await.expect("undamaged");
-        if chunks.is_empty() {
+        let read = shard.read(&plan, 64 << 10, true).await.expect("undamaged");
+        if read.chunks.is_empty() {
             assert_eq!(
                 plan.committed, offset,
                 "an empty read is the end of the log"
             );
             return values;
         }
-        for chunk in chunks {
+        for chunk in read.chunks {
             let mut rest: &[u8] = &chunk;
             while let Ok((view, after)) = BatchView::split(rest) {
                 for record in view.records(view.records_bytes()) {

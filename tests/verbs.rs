@@ -405,7 +405,7 @@ fn dumps_can_be_compared() {
     let between: serde_json::Value = serde_json::from_slice(&between).expect("JSON");
     assert_eq!(between["total"]["produce"]["records"], 3);
     assert_eq!(between["total"]["requests"]["received"]["Produce"], 1);
-    assert_eq!(between["total"]["stages"]["durable"]["count"], 1);
+    assert_eq!(between["total"]["stages"]["staged"]["count"], 1);
     let (status, metrics) = broker::http_get(ready.http, "/metrics").expect("answers");
     assert_eq!(status, 200);
     let records = metrics

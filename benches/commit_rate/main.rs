@@ -13,8 +13,9 @@
 //! as `--commit-depth 1`), `COMMIT_RATE_CHECK=1` (exit code 1 if a goal is missed). The last line
 //! is JSON. Without cargo's `--bench` it makes one short round, as a test of itself.
 
+#[path = "../closed_loop/mod.rs"]
+mod closed_loop;
 mod floor;
-mod load;
 #[path = "../shared/mod.rs"]
 mod shared;
 #[path = "../../tests/support/mod.rs"]
@@ -25,14 +26,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use closed_loop::Measured;
+use closed_loop::kafka::Kafka;
 use floor::Floor;
-use load::{Measured, Target};
 use shared::median;
 use support::broker::{Broker, Options};
-use support::client::{Connection, code};
 
 /// Producers and the multiple of the floor that they must reach.
 const GOALS: [(usize, f64); 3] = [(8, 2.5), (64, 7.0), (512, 10.0)];
+/// Bytes of each message's value.
+const MESSAGE_BYTES: usize = 100;
 /// Partition counts that must not matter, and by how much they may, in percent.
 const PARTITIONS: [i32; 2] = [1, 64];
 const PARTITIONS_PERCENT: f64 = 10.0;
@@ -106,28 +109,24 @@ fn measure(plan: &Plan, home: &Path, cores: u32) -> Series {
         .with(&["--shards", &shards])
         .with(&extra);
     let (broker, ready) = Broker::start(&options);
-    let mut connection =
-        Connection::open(ready.kafka[0], Duration::from_secs(30)).expect("the broker is there");
-    for partitions in PARTITIONS {
-        let made = connection.create_topic(&topic(partitions), partitions, &[]);
-        assert_eq!(made.expect("CreateTopics answers"), code::NONE);
-    }
-    drop(connection);
+    let topics = PARTITIONS.map(|partitions| {
+        let topic = format!("rate-{partitions}");
+        let shape = (MESSAGE_BYTES, 1);
+        (
+            partitions,
+            Kafka::open(ready.kafka[0], &topic, partitions, shape),
+        )
+    });
     let floor = Floor::prepare(&home.join("floor"));
     let mut series = Series::default();
     for round in 0..plan.rounds {
         series.floor.push(floor.run(plan.span));
         for (producers, _) in GOALS {
-            for partitions in PARTITIONS {
-                let target = Target {
-                    endpoint: ready.kafka[0],
-                    topic: topic(partitions),
-                    partitions,
-                };
-                let measured = load::run(&target, producers, plan.span);
+            for (partitions, kafka) in &topics {
+                let measured = closed_loop::run(kafka, producers, plan.span, || {});
                 series
                     .broker
-                    .entry((producers, partitions))
+                    .entry((producers, *partitions))
                     .or_default()
                     .push(measured);
             }
@@ -137,10 +136,6 @@ fn measure(plan: &Plan, home: &Path, cores: u32) -> Series {
     // A disk busy with the build's own files must not end a measurement.
     broker.stop(Duration::from_secs(60));
     series
-}
-
-fn topic(partitions: i32) -> String {
-    format!("rate-{partitions}")
 }
 
 /// The table, whether every goal was met, and the same as JSON.

@@ -11,6 +11,7 @@
 //! cargo's `--bench` each row makes one very short round, as a test of itself.
 
 mod bench;
+mod crowd;
 mod driven;
 mod figures;
 mod machine;

@@ -9,12 +9,12 @@ pub mod consume;
 pub mod dump;
 pub mod error;
 pub mod load;
-pub mod load_report;
 pub mod output;
 pub mod probe;
 pub mod produce;
 pub mod record;
 pub mod sender;
+pub mod top;
 pub mod topic;
 pub mod tune;
 pub mod verify;
@@ -37,6 +37,7 @@ pub fn run(verb: &Verb) -> Result<(), AdminError> {
         Verb::Consume(args) => consume::run(args, &mut out),
         Verb::Load(args) => load::run(args, &mut out),
         Verb::Dump(args) => dump::run(args, &mut out),
+        Verb::Top(args) => top::run(args, &mut out),
         Verb::Probe(args) => probe::run(args, &mut out),
         Verb::Tune(args) => tune::run(args, &mut out),
         Verb::Verify(args) => verify::run(args, &mut out),

@@ -195,6 +195,9 @@ keys! {
         "Host that Kafka clients are told to connect to; default: the address listened on";
     ready_file: Option<PathBuf> = "", Range::Words("a file"), Restart,
         "File written, atomically, once everything is served";
+    dump_file: PathBuf = "auto", Range::Words("auto, none, or a file"), Restart,
+        "File for the metrics of all cores as JSON, written at SIGUSR1 and at a stop; the one \
+         before is kept as FILE.1; auto is dump.json in the data folder";
     cores: Cores = "all", Range::Words("all, a number, or a list such as 0,2-3"), Restart,
         "CPUs that get an executor, out of the process' affinity mask; more cores than \
          CPUs share them";

@@ -16,8 +16,10 @@
 pub(super) mod ahead;
 mod core;
 mod tickets;
+mod times;
 
 pub(super) use self::core::{Core, DurableEnd, Parts, extent, location, view};
+pub use self::times::CommitTimes;
 
 use super::CommitMode;
 use super::format::{self, SealReason, SegmentMark};
@@ -45,8 +47,8 @@ pub(super) fn start(core: &Rc<Core>) {
 struct Written {
     sequence: BlockSequence,
     result: io::Result<()>,
-    write_ns: u64,
-    flush_ns: Option<u64>,
+    times: CommitTimes,
+    flushed: bool,
 }
 
 type Write = Pin<Box<dyn Future<Output = Written>>>;
@@ -286,7 +288,6 @@ fn push_write(
         sequence,
         "the block packed last"
     );
-    let now_ns = core.env.clock().now_ns();
     let counters = &core.counters;
     counters.blocks.inc();
     counters.written.add(buffer.len() as u64);
@@ -294,10 +295,6 @@ fn push_write(
     counters
         .in_flight
         .set(core.planner.borrow().in_flight() as i64);
-    let staged_at_ns = core.planner.borrow().newest_staged_at_ns();
-    if staged_at_ns > 0 {
-        counters.waited.record(now_ns.saturating_sub(staged_at_ns));
-    }
     writes.push(Box::pin(write_block(
         Rc::clone(core),
         file,
@@ -315,42 +312,59 @@ async fn write_block(
     sequence: BlockSequence,
 ) -> Written {
     let clock = core.env.clock();
-    let start_ns = clock.now_ns();
+    let began_ns = clock.now_ns();
     let flushes = core.config.commit_mode == CommitMode::Fdatasync;
     if flushes && core.env.planted(Bug::FlushBeforeWriteCompletes) {
         let both = (file.write_all_at(buffer, offset), file.sync_data());
         let (written, flushed) = futures_lite::future::zip(both.0, both.1).await;
+        let written_ns = clock.now_ns();
         return Written {
             sequence,
             result: written.and(flushed),
-            write_ns: clock.now_ns() - start_ns,
-            flush_ns: None,
+            times: CommitTimes {
+                began_ns,
+                written_ns,
+                flushed_ns: written_ns,
+                released_ns: 0,
+            },
+            flushed: false,
         };
     }
     let mut result = file.write_all_at(buffer, offset).await;
     let written_ns = clock.now_ns();
-    let mut flush_ns = None;
+    let mut flushed_ns = written_ns;
+    let flushed = flushes && result.is_ok();
     if flushes && result.is_ok() {
         result = file.sync_data().await;
         if result.is_err() && core.env.planted(Bug::FailedFlushRetried) {
             result = file.sync_data().await;
         }
-        flush_ns = Some(clock.now_ns() - written_ns);
+        flushed_ns = clock.now_ns();
     }
     Written {
         sequence,
         result,
-        write_ns: written_ns - start_ns,
-        flush_ns,
+        times: CommitTimes {
+            began_ns,
+            written_ns,
+            flushed_ns,
+            released_ns: 0,
+        },
+        flushed,
     }
 }
 
 /// A write ended: the durable prefix may have grown.
 fn finish_write(core: &Rc<Core>, written: Written) {
-    core.counters.write.record(written.write_ns);
-    if let Some(flush_ns) = written.flush_ns {
+    let times = written.times;
+    core.counters
+        .write
+        .record(times.written_ns - times.began_ns);
+    if written.flushed {
         core.counters.flushes.inc();
-        core.counters.flush.record(flush_ns);
+        core.counters
+            .flush
+            .record(times.flushed_ns - times.written_ns);
     }
     if let Err(error) = written.result {
         core.poison("a journal block could not be made durable", &error);
@@ -363,8 +377,9 @@ fn finish_write(core: &Rc<Core>, written: Written) {
         core.planner.borrow().in_flight() > 0,
         "a write ends while in flight"
     );
-    core.last_commit_ns.set(core.env.clock().now_ns());
-    core.planner.borrow_mut().written(written.sequence);
+    // The write ended just now: what it saw of the clock will do for all that follows from it.
+    core.last_commit_ns.set(times.flushed_ns);
+    core.planner.borrow_mut().written(written.sequence, times);
     if core.env.planted(Bug::TicketsOutOfOrder) {
         let stage_last = core.planner.borrow().stage_last_of(written.sequence);
         let stage_last = stage_last.max(core.tickets.committed());

@@ -34,6 +34,7 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
+pub use commit::CommitTimes;
 pub use error::{JournalError, Poisoned, ReadError};
 pub use format::EntryKind;
 pub use recover::{Cut, CutReason, Damage, DamageKind, RecoveryReport};
@@ -315,6 +316,13 @@ impl Journal {
     /// If the journal was poisoned first: the entry may or may not be durable.
     pub async fn committed(&self, sequence: StageSequence) -> Result<(), Poisoned> {
         self.core.committed(sequence).await
+    }
+
+    /// When the block of a committed entry was written; `None` for one that was committed too long
+    /// ago. Ask in the turn in which [`Journal::committed`] is over.
+    #[must_use]
+    pub fn times_of(&self, sequence: StageSequence) -> Option<CommitTimes> {
+        self.core.times_of(sequence)
     }
 
     /// The last staged entry that is durable and applied.

@@ -14,7 +14,7 @@
 use super::format::{
     self, DirectoryEntry, ENTRY_BYTES, EntryKind, HEADER_BYTES, Header, SegmentMark, batch,
 };
-use super::{JournalConfig, StagedEntry};
+use super::{CommitTimes, JournalConfig, StagedEntry};
 use crate::base::ids::{BlockSequence, Offset, Position, ShardId, Term, TopicPartition};
 use crate::env::SharedBuffer;
 use crate::limits::{BLOCK_ALIGN, BLOCK_ENTRIES_MAX};
@@ -69,7 +69,6 @@ impl Draft {
 
 struct Staged {
     entry: StagedEntry,
-    staged_at_ns: u64,
 }
 
 impl Staged {
@@ -98,11 +97,10 @@ pub(super) struct InFlight {
     pub segment: u64,
     /// Last staged item in it or before it.
     pub stage_last: u64,
-    /// When its oldest item was staged; 0 if it has none.
-    pub staged_at_ns: u64,
     /// The block's bytes.
     pub buffer: Option<SharedBuffer>,
-    written: bool,
+    /// When it was written and flushed, once it is; when it is released is still to come.
+    pub times: Option<CommitTimes>,
 }
 
 /// The planner of one journal.
@@ -200,11 +198,8 @@ impl Planner {
     }
 
     /// Fixes an entry's place in the order.
-    pub(super) fn stage(&mut self, entry: StagedEntry, now_ns: u64) -> u64 {
-        let staged = Staged {
-            entry,
-            staged_at_ns: now_ns,
-        };
+    pub(super) fn stage(&mut self, entry: StagedEntry) -> u64 {
+        let staged = Staged { entry };
         let bytes = staged.body().len();
         let records = matches!(staged.entry, StagedEntry::Records { .. });
         assert!(bytes > 0 || !records, "records have bytes");
@@ -321,12 +316,11 @@ impl Planner {
         }
         let entry_count = u32::try_from(entries.len()).expect("bounded by BLOCK_ENTRIES_MAX");
         self.entries = entries;
-        let staged_at_ns = self.staged.front().map_or(0, |oldest| oldest.staged_at_ns);
         for staged in self.staged.drain(..draft.items) {
             self.staged_bytes -= staged.body().len();
         }
         self.stage_packed += draft.items as u64;
-        self.finish(entry_count, draft, staged_at_ns, bytes)
+        self.finish(entry_count, draft, bytes)
     }
 
     /// Packs a seal into `bytes`, a zeroed small block.
@@ -372,11 +366,11 @@ impl Planner {
             header_len,
             payload_len: body.len(),
         };
-        self.finish(1, draft, 0, bytes)
+        self.finish(1, draft, bytes)
     }
 
     /// Writes the header, moves the tail and counts the block as in flight.
-    fn finish(&mut self, entries: u32, draft: Draft, staged_at_ns: u64, bytes: &mut [u8]) -> u64 {
+    fn finish(&mut self, entries: u32, draft: Draft, bytes: &mut [u8]) -> u64 {
         let tail = self.tail;
         let sequence = BlockSequence(tail.sequence.0 + 1);
         let payload = &bytes[draft.header_len..draft.header_len + draft.payload_len];
@@ -417,9 +411,8 @@ impl Planner {
             header,
             segment: tail.segment,
             stage_last: self.stage_packed,
-            staged_at_ns,
             buffer: None,
-            written: false,
+            times: None,
         });
         self.in_flight_bytes += bytes.len();
         tail.offset
@@ -433,8 +426,8 @@ impl Planner {
         block.header
     }
 
-    /// A block's own write is durable.
-    pub(super) fn written(&mut self, sequence: BlockSequence) {
+    /// A block's own write is durable, and went so.
+    pub(super) fn written(&mut self, sequence: BlockSequence, times: CommitTimes) {
         let first = self
             .in_flight
             .front()
@@ -446,19 +439,14 @@ impl Planner {
             block.header.sequence, sequence,
             "blocks in flight are contiguous"
         );
-        assert!(!block.written, "a write completes once");
-        block.written = true;
+        assert!(block.times.is_none(), "a write completes once");
+        block.times = Some(times);
     }
 
     /// Leaves the seal out: see the caller for when that is right.
     pub(super) fn skip_seal(&mut self) {
         assert!(self.is_idle());
         self.tail.sealed = true;
-    }
-
-    /// When the oldest item of the newest block was staged; 0 if it has none.
-    pub(super) fn newest_staged_at_ns(&self) -> u64 {
-        self.in_flight.back().map_or(0, |block| block.staged_at_ns)
     }
 
     /// Planted bug (simulation only): the last staged item of a block in flight.
@@ -470,9 +458,7 @@ impl Planner {
 
     /// The next block of the durable prefix, if it has grown.
     pub(super) fn pop_durable(&mut self) -> Option<InFlight> {
-        if !self.in_flight.front()?.written {
-            return None;
-        }
+        self.in_flight.front()?.times?;
         let block = self.in_flight.pop_front()?;
         assert_eq!(
             block.header.sequence.0,

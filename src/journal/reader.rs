@@ -111,9 +111,14 @@ pub(super) async fn read_many(
     let mut answers = Vec::with_capacity(extents.len());
     while answers.len() < extents.len() {
         let rest = &extents[answers.len()..];
+        // First of all: what is in memory has no neighbours to be read with.
+        if let Some(recent) = core.reader.borrow().recent(&rest[0]) {
+            core.counters.cache_hits.inc();
+            answers.push(Ok(recent));
+            continue;
+        }
         let count = mergeable(rest, core.config.segment_bytes);
-        let recent = core.reader.borrow().recent(&rest[0]);
-        if count == 1 || recent.is_some() {
+        if count == 1 {
             answers.push(read(core, rest[0]).await);
             continue;
         }

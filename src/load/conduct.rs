@@ -4,9 +4,11 @@
 //! The conductor is no part of any message's way: workers go on whatever it does. It lives on the
 //! thread that called it.
 
+use super::gather;
+use super::honesty::Total;
 use super::plan::timeline::Timeline;
 use super::plan::{Leaders, Plan, spread::Spread};
-use super::run::{About, Ended, Event, EventKind, Failure, Interval, Phase, Run, Setup, Step};
+use super::run::{About, Ended, Event, EventKind, Phase, Run, Setup, Step, StepVerdict};
 use super::worker::{Command, Progress, Report, Stage, Surroundings, Tally, Worker, judge};
 use crate::env::net::PollWaker;
 use crate::env::process;
@@ -19,6 +21,8 @@ use std::sync::Arc;
 
 /// How often the conductor looks around when nobody speaks.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How long a worker may take to end.
+const LEAVE_MAX: Duration = Duration::from_secs(10);
 /// From telling a stage until it begins: enough for every worker to hear of it.
 const LEAD_NS: u64 = 20_000_000;
 
@@ -64,6 +68,15 @@ pub enum Glimpse<'a> {
     Event(&'a Event),
 }
 
+/// What the measured part of a stage added up to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The sums.
+    pub total: Total,
+    /// Busy share of the busiest worker, 0 to 1.
+    pub busy: f64,
+}
+
 /// A stage as it is planned: everything but when.
 #[derive(Clone, Debug)]
 pub struct StagePlan {
@@ -82,7 +95,6 @@ pub struct StagePlan {
 struct Seat {
     commands: flume::Sender<Command>,
     waker: PollWaker,
-    thread: std::thread::JoinHandle<()>,
 }
 
 /// A load in progress.
@@ -147,7 +159,7 @@ impl<'a> Conductor<'a> {
             measured_ns: 0,
             is_interrupted: false,
             last_trouble: None,
-            run: empty_run(about, setup),
+            run: gather::empty_run(about, setup),
         };
         conductor.wait_ready()?;
         Ok(conductor)
@@ -176,8 +188,9 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Runs a stage to its end and adds it to the run. `start_at_unix_ms` is for the first.
-    pub fn run_stage(&mut self, planned: &StagePlan, start_at_unix_ms: Option<u64>) {
+    /// Runs a stage to its end, adds it to the run, and says what it added up to.
+    /// `start_at_unix_ms` is for the first.
+    pub fn run_stage(&mut self, planned: &StagePlan, start_at_unix_ms: Option<u64>) -> Outcome {
         let begin_ns = self.begin_of_next(start_at_unix_ms);
         let began_ns = *self.began_ns.get_or_insert(begin_ns);
         let stage = Stage {
@@ -195,21 +208,30 @@ impl<'a> Conductor<'a> {
         let known = &mut self.run.setup.first_fetch_ms;
         *known = known.or(first_fetch_ms);
         let at_ms = (begin_ns - began_ns) / 1_000_000;
-        self.add_steps(planned, at_ms);
         let over_ns = tallies.values().map(|tally| tally.over_ns).max();
         let over_ns = over_ns.unwrap_or(0);
-        self.measured_ns += over_ns.saturating_sub(planned.measured_from_ns);
+        let first_step = self.run.steps.len();
+        self.add_steps(planned, at_ms, over_ns);
+        let measured_ns = over_ns.saturating_sub(planned.measured_from_ns);
+        self.measured_ns += measured_ns;
+        let mut busy = 0.0f64;
         for (worker, tally) in &tallies {
             self.idle_ns[*worker] += tally.idle_ns;
+            busy = busy.max(1.0 - tally.idle_ns as f64 / measured_ns.max(1) as f64);
         }
-        let first_step = self.run.steps.len() - planned.steps.len();
-        add_intervals(
+        let first = self.run.intervals.len();
+        gather::add_intervals(
             &mut self.run,
             &planned.timeline,
             tallies,
             over_ns,
             (at_ms, first_step),
         );
+        let added = self.run.intervals[first..].iter();
+        Outcome {
+            total: Total::of(added.filter(|interval| interval.phase == Phase::Measured)),
+            busy,
+        }
     }
 
     /// The next stage begins on the grid of intervals, and late enough to be heard of.
@@ -341,9 +363,12 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn add_steps(&mut self, planned: &StagePlan, at_ms: u64) {
-        for step in &planned.steps {
+    /// The steps of a stage as far as they came to be.
+    fn add_steps(&mut self, planned: &StagePlan, at_ms: u64, over_ns: u64) {
+        let over_ms = (over_ns / 1_000_000).max(1);
+        for step in planned.steps.iter().filter(|step| step.at_ms < over_ms) {
             let mut step = step.clone();
+            step.length_ms = step.length_ms.min(over_ms - step.at_ms);
             step.at_ms += at_ms;
             if !self.run.steps.is_empty() {
                 let text = match step.rate_per_s {
@@ -358,7 +383,7 @@ impl<'a> Conductor<'a> {
             }
             self.run.steps.push(step);
         }
-        if planned.measured_from_ns > 0 {
+        if planned.measured_from_ns > 0 && planned.measured_from_ns <= over_ns {
             self.run.events.push(Event {
                 at_ms: at_ms + planned.measured_from_ns / 1_000_000,
                 kind: EventKind::WarmUpEnd,
@@ -379,31 +404,33 @@ impl<'a> Conductor<'a> {
         &self.run
     }
 
-    /// The same, to note what a search makes of it.
-    pub fn run_mut(&mut self) -> &mut Run {
-        &mut self.run
+    /// Notes what a search makes of the last step.
+    pub fn note_verdict(&mut self, verdict: StepVerdict) {
+        let last = self.run.steps.last_mut();
+        last.expect("a stage has a step").verdict = Some(verdict);
     }
 
     /// Ends the workers and gives the run.
     #[must_use]
     pub fn finish(mut self) -> Run {
         self.tell(|| Command::Finish);
-        for seat in self.seats.drain(..) {
-            // A worker that panicked has ended the process.
-            let _ = seat.thread.join();
-        }
         let (mut sent, mut checks) = (Vec::new(), Vec::new());
-        while let Ok((_, report)) = self.reports.try_recv() {
-            if let Report::Last(of_worker, check) = report {
-                sent.extend(of_worker);
-                checks.push(*check);
+        while checks.len() < self.seats.len() {
+            match self.reports.recv_timeout(LEAVE_MAX) {
+                Ok((_, Report::Last(of_worker, check))) => {
+                    sent.extend(of_worker);
+                    checks.push(*check);
+                }
+                Ok(_) => {}
+                // A worker that is gone has said why.
+                Err(_) => break,
             }
         }
         if let (true, Some(consume)) = (self.plan.verify, &self.plan.consume) {
             self.run.verification = Some(judge(checks, &sent, consume.sets));
         }
         let began_ns = self.began_ns.unwrap_or(0);
-        for (from, until) in in_all(&self.stalls) {
+        for (from, until) in gather::in_all(&self.stalls) {
             let text = format!("no answer for {} ms", (until - from) / 1_000_000);
             self.run.events.push(Event {
                 at_ms: from.saturating_sub(began_ns) / 1_000_000,
@@ -427,10 +454,9 @@ impl LeaderDesk {
         let (sender, answers) = flume::unbounded();
         let body = move || {
             while asked.recv().is_ok() {
-                if let Some(leaders) = ask() {
-                    if sender.send(Arc::new(leaders)).is_err() {
-                        return;
-                    }
+                let told = ask().map(|leaders| sender.send(Arc::new(leaders)));
+                if told.is_some_and(|told| told.is_err()) {
+                    return;
                 }
                 process::sleep_blocking(Duration::from_millis(limits::LOAD_BACKOFF_MS_MAX));
             }
@@ -450,9 +476,12 @@ impl<'a> World<'a> {
     }
 }
 
+/// Producers, and consumers with their set.
+type Share = (Vec<u32>, Vec<(u32, u32)>);
+
 /// Which producers and which consumers (with their set) each worker has: dealt out in turn,
 /// producers first.
-fn shares(plan: &Plan) -> Vec<(Vec<u32>, Vec<(u32, u32)>)> {
+fn shares(plan: &Plan) -> Vec<Share> {
     let mut shares = vec![(Vec::new(), Vec::new()); plan.cpus.len()];
     let mut turn = 0;
     if let Some(produce) = &plan.produce {
@@ -490,105 +519,6 @@ fn seat(
         let _ = process::pin_thread(cpu);
         worker.run();
     };
-    let thread = process::spawn_thread(&format!("load-{number}"), body);
-    Ok(Seat {
-        commands,
-        waker,
-        thread: thread.map_err(LoadError::Host)?,
-    })
-}
-
-fn empty_run(about: About, setup: Setup) -> Run {
-    Run {
-        began_unix_us: 0,
-        about,
-        steps: Vec::new(),
-        intervals: Vec::new(),
-        failures: Vec::new(),
-        events: Vec::new(),
-        setup,
-        verification: None,
-        ended: Ended::Completed,
-    }
-}
-
-/// Adds what the workers counted in a stage that was over after `over_ns`.
-fn add_intervals(
-    run: &mut Run,
-    timeline: &Timeline,
-    tallies: BTreeMap<usize, Box<Tally>>,
-    over_ns: u64,
-    (at_ms, first_step): (u64, usize),
-) {
-    let mut cells: Vec<super::worker::Cell> = Vec::new();
-    for tally in tallies.into_values() {
-        for (index, cell) in tally.cells.into_iter().enumerate() {
-            if cells.len() <= index {
-                cells.resize_with(index + 1, Default::default);
-            }
-            if let Some(cell) = cell {
-                cells[index].counts.add(&cell.counts);
-                cells[index].latencies.add(&cell.latencies);
-            }
-        }
-        for failure in tally.failures.into_values() {
-            add_failure(&mut run.failures, failure, at_ms);
-        }
-    }
-    let planned = timeline.index(over_ns.saturating_sub(1)) + 1;
-    cells.resize_with(planned.max(cells.len()), Default::default);
-    for (index, cell) in cells.into_iter().enumerate() {
-        let (begin_ns, section) = timeline.interval(index);
-        let end_ns = timeline
-            .end_of(index)
-            .min(over_ns.max(begin_ns + 1_000_000));
-        run.intervals.push(Interval {
-            at_ms: at_ms + begin_ns / 1_000_000,
-            length_ms: (end_ns / 1_000_000 - begin_ns / 1_000_000).max(1),
-            step: first_step + section.step,
-            phase: section.phase,
-            counts: cell.counts,
-            latencies: cell.latencies,
-            broker: None,
-        });
-    }
-}
-
-fn add_failure(failures: &mut Vec<Failure>, mut failure: Failure, at_ms: u64) {
-    failure.first_ms += at_ms;
-    failure.last_ms += at_ms;
-    match failures
-        .iter_mut()
-        .find(|known| known.error == failure.error)
-    {
-        Some(known) => {
-            known.count += failure.count;
-            known.first_ms = known.first_ms.min(failure.first_ms);
-            known.last_ms = known.last_ms.max(failure.last_ms);
-        }
-        None => failures.push(failure),
-    }
-}
-
-/// The spans in which every worker that ever stalled was stalled: one that had nothing to wait for
-/// says nothing.
-fn in_all(stalls: &[Vec<(u64, u64)>]) -> Vec<(u64, u64)> {
-    let mut lists = stalls.iter().filter(|list| !list.is_empty());
-    let Some(first) = lists.next() else {
-        return Vec::new();
-    };
-    lists.fold(first.clone(), |left, right| {
-        let overlaps = left.iter().flat_map(|(from, until)| {
-            right
-                .iter()
-                .map(|(also_from, also_until)| (*from.max(also_from), *until.min(also_until)))
-        });
-        overlaps.filter(|(from, until)| from < until).collect()
-    })
-}
-
-/// Whether an interval counts in the summary.
-#[must_use]
-pub fn is_measured(interval: &Interval) -> bool {
-    interval.phase == Phase::Measured
+    process::spawn_thread(&format!("load-{number}"), body).map_err(LoadError::Host)?;
+    Ok(Seat { commands, waker })
 }

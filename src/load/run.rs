@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Two counts go by the clock instead, because a rate over time needs them:
-//! [`Counts::acknowledged_meanwhile`] and [`Counts::received_meanwhile`].
+//! [`Counts::acknowledged_meanwhile`] and [`Counts::received_meanwhile`]. What comes after the end
+//! of the last interval is counted in it.
 //!
 //! Intervals lie on a grid that starts at [`Run::began_unix_us`], so that runs split over
 //! processes add up: merging is the sum of counts and of histograms, interval by interval.
@@ -32,6 +33,17 @@ pub const LATENCY_DIGITS: u8 = 3;
 pub fn latency_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(LATENCY_US_MIN, LATENCY_US_MAX, LATENCY_DIGITS)
         .expect("the bounds are constants that fit")
+}
+
+/// The same, but only as large as what is recorded asks for: a run has five for each interval, and
+/// few of them meet an hour. `record` lets it grow; `saturating_record` does not.
+#[must_use]
+pub fn growing_histogram() -> Histogram<u64> {
+    let most = 2 * LATENCY_US_MIN;
+    let mut histogram = Histogram::new_with_bounds(LATENCY_US_MIN, most, LATENCY_DIGITS)
+        .expect("the bounds are constants that fit");
+    histogram.auto(true);
+    histogram
 }
 
 /// One run.
@@ -79,7 +91,8 @@ pub struct About {
     pub seed: u64,
     /// The whole plan: every setting by its flag's name, defaults included.
     pub plan: serde_json::Map<String, serde_json::Value>,
-    /// Busy share of each generator worker, 0 to 1, over the measured phase.
+    /// Busy share of each generator worker, 0 to 1, over the measured phase: all time not spent
+    /// waiting for sockets and timers, so it includes waiting for a CPU.
     pub worker_busy: Vec<f64>,
     /// The machine's own bare 4 KiB write + flush, when it was measured (`--probe DIR`).
     pub floor: Option<Floor>,
@@ -163,7 +176,7 @@ pub struct Counts {
     pub offered: u64,
     /// Of those, handed to a socket.
     pub sent: u64,
-    /// Of those sent, acknowledged.
+    /// Of those sent, acknowledged; without acknowledgements (acks 0), all that were sent.
     pub acknowledged: u64,
     /// Of those sent, answered with an error, or lost with their connection.
     pub failed: u64,
@@ -198,7 +211,11 @@ pub struct Latencies {
     pub unanswered: Histogram<u64>,
     /// From the intended send to the receipt by a consumer.
     pub end_to_end: Histogram<u64>,
-    /// From the intended send until handed to the socket: the generator's own lag.
+    /// The generator's own lag: until handed to the socket, counted from the intended send or, if
+    /// that is later, from the moment the way was free: connected, room in the window of requests,
+    /// room in the socket. What is waited before that is the broker's doing and shows in `response`
+    /// alone. The way counts as free from the earliest moment at which the generator could have
+    /// noticed, so that a generator too busy to look blames itself.
     pub schedule_lag: Histogram<u64>,
 }
 
@@ -344,6 +361,18 @@ impl Latencies {
         }
     }
 
+    /// All empty, each only as large as what is recorded asks for.
+    #[must_use]
+    pub fn growing() -> Latencies {
+        Latencies {
+            response: growing_histogram(),
+            service: growing_histogram(),
+            unanswered: growing_histogram(),
+            end_to_end: growing_histogram(),
+            schedule_lag: growing_histogram(),
+        }
+    }
+
     /// Adds another process's or worker's latencies of the same interval.
     pub fn add(&mut self, other: &Latencies) {
         let pairs = [
@@ -354,7 +383,8 @@ impl Latencies {
             (&mut self.schedule_lag, &other.schedule_lag),
         ];
         for (mine, theirs) in pairs {
-            mine.add(theirs).expect("both have the same bounds");
+            mine.add(theirs)
+                .expect("latency histograms grow as they must");
         }
     }
 }

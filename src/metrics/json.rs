@@ -6,13 +6,14 @@
 use super::cell::Unit;
 use super::labels;
 use super::snapshot::{CoreSnapshot, HistogramSnapshot, Reading};
-use super::table::{METRICS, Metric};
+use super::table::{Kind, METRICS, Metric};
+use super::topics::{TopicFigures, Topics};
 use crate::base::base64;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde_json::{Map, Value, json};
 
 /// Version of the document's layout; it rises when a key changes its meaning or goes away.
-pub const SCHEMA: u64 = 1;
+pub const SCHEMA: u64 = 2;
 
 /// The metrics of all cores at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,8 @@ pub struct Dump {
     pub process: Value,
     /// The cores, in order.
     pub cores: Vec<CoreSnapshot>,
+    /// The topics.
+    pub topics: Topics,
 }
 
 impl Dump {
@@ -55,7 +58,26 @@ impl Dump {
             uptime_ms: interval_ms,
             process: self.process.clone(),
             cores: cores.collect(),
+            topics: self.topics.since(&earlier.topics),
         }
+    }
+
+    /// Every counter of a difference by the second, for the whole broker and for each core; with
+    /// the mean number of cores' worth of CPU time for counters of time.
+    #[must_use]
+    pub fn rates_to_json(&self) -> Value {
+        #[expect(clippy::cast_precision_loss, reason = "a rate is read by people")]
+        let seconds = self.uptime_ms.max(1) as f64 / 1000.0;
+        let cores = self.cores.iter().map(|core| {
+            let mut object = rates_of(core, seconds);
+            object.shift_insert(0, "core".into(), json!(core.core));
+            Value::Object(object)
+        });
+        json!({
+            "interval_ms": self.uptime_ms,
+            "total": rates_of(&self.total(), seconds),
+            "cores": cores.collect::<Vec<_>>(),
+        })
     }
 
     /// The document.
@@ -80,6 +102,8 @@ impl Dump {
             "process": self.process,
             "total": groups_to_json(&self.total()),
             "cores": cores,
+            "topics": self.topics.listed.iter().map(TopicFigures::to_json).collect::<Vec<_>>(),
+            "topics_omitted": self.topics.omitted,
         })
     }
 
@@ -105,8 +129,18 @@ impl Dump {
             uptime_ms: document["uptime_ms"].as_u64().unwrap_or(0),
             process: document["process"].clone(),
             cores: cores.iter().map(core_from_json).collect::<Result<_, _>>()?,
+            topics: topics_from_json(document)?,
         })
     }
+}
+
+fn topics_from_json(document: &Value) -> Result<Topics, String> {
+    let listed = document["topics"].as_array().into_iter().flatten();
+    let listed = listed.map(|topic| TopicFigures::from_json(topic).ok_or("a topic is malformed"));
+    Ok(Topics {
+        listed: listed.collect::<Result<_, _>>()?,
+        omitted: document["topics_omitted"].as_u64().unwrap_or(0),
+    })
 }
 
 fn groups_to_json(core: &CoreSnapshot) -> Map<String, Value> {
@@ -114,6 +148,25 @@ fn groups_to_json(core: &CoreSnapshot) -> Map<String, Value> {
     for (metric, reading) in METRICS.iter().zip(&core.readings) {
         let group = groups.entry(metric.group).or_insert_with(|| json!({}));
         group[metric.json_key()] = reading_to_json(metric, reading);
+    }
+    groups
+}
+
+fn rates_of(core: &CoreSnapshot, seconds: f64) -> Map<String, Value> {
+    let mut groups = Map::new();
+    for (metric, reading) in METRICS.iter().zip(&core.readings) {
+        let Reading::Counter(count) = reading else {
+            continue;
+        };
+        let (suffix, scale) = match (metric.kind, metric.unit) {
+            (Kind::Counter, Unit::Time) => ("_s_per_s", 1e-9),
+            (Kind::Counter, Unit::Bytes) => ("_bytes_per_s", 1.0),
+            _ => ("_per_s", 1.0),
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a rate is read by people")]
+        let rate = *count as f64 * scale / seconds;
+        let group = groups.entry(metric.group).or_insert_with(|| json!({}));
+        group[format!("{}{suffix}", metric.name)] = json!((rate * 1000.0).round() / 1000.0);
     }
     groups
 }

@@ -12,16 +12,18 @@ mod snapshot;
 mod table;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 pub use cell::{Counter, Family, Gauge, Histogram, Unit};
 pub use json::{Dump, SCHEMA};
 pub use prometheus::CONTENT_TYPE;
 pub use snapshot::{CoreSnapshot, HistogramSnapshot, Reading};
 pub use table::{
-    AdmissionMetrics, ConnectionMetrics, FetchMetrics, ForwardMetrics, Groups, JournalMetrics,
-    Kind, METRICS, Metric, ProduceMetrics, RequestMetrics, RuntimeMetrics, ShardMetrics,
-    StageMetrics,
+    AdmissionMetrics, ConnectionMetrics, FetchMetrics, FetchStageMetrics, ForwardMetrics, Groups,
+    JournalMetrics, Kind, METRICS, Metric, Page, ProduceMetrics, RequestMetrics, RuntimeMetrics,
+    ShardMetrics, StageMetrics,
 };
+pub use topics::{TopicFigures, Topics};
 
 use crate::base::ids::CoreId;
 use std::cell::RefCell;

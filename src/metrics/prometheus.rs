@@ -1,11 +1,16 @@
-//! All cores' metrics as Prometheus text exposition (format 0.0.4): one sample a core, so that a
-//! query can sum them or find the odd one out. Distributions are classic cumulative buckets.
+//! All cores' metrics as Prometheus text exposition (format 0.0.4). Distributions are classic
+//! cumulative buckets.
+//!
+//! The small page is what a person looks at first and a scraper may fetch every few seconds: its
+//! size depends on the number of cores only. The full page has every metric, one sample a core, and
+//! the busiest topics. A query that sums over cores means the same on both.
 
 use super::cell::Unit;
 use super::json::Dump;
 use super::labels;
 use super::snapshot::{HistogramSnapshot, Reading};
-use super::table::{Kind, METRICS, Metric};
+use super::table::{Kind, METRICS, Metric, Page};
+use super::topics::TopicFigures;
 use std::fmt::Write;
 
 /// The `Content-Type` to serve the text with.
@@ -51,9 +56,9 @@ const SIZE_BOUNDS: [(u64, &str); 12] = [
 ];
 
 impl Dump {
-    /// The whole exposition.
+    /// The exposition: the small page, or the full one.
     #[must_use]
-    pub fn to_prometheus(&self) -> String {
+    pub fn to_prometheus(&self, full: bool) -> String {
         let mut text = String::with_capacity(64 << 10);
         header(
             &mut text,
@@ -79,7 +84,11 @@ impl Dump {
             &[],
             &seconds(self.uptime_ms * 1_000_000),
         );
+        let total = self.total();
         for (index, metric) in METRICS.iter().enumerate() {
+            if metric.page == Page::Full && !full {
+                continue;
+            }
             let name = metric.prometheus_name();
             let kind = match metric.kind {
                 Kind::Counter | Kind::ByApi | Kind::ByError => "counter",
@@ -87,32 +96,123 @@ impl Dump {
                 Kind::Histogram => "histogram",
             };
             header(&mut text, &name, kind, metric.help);
+            if metric.page == Page::Sum && !full {
+                reading(&mut text, metric, &name, None, &total.readings[index]);
+                continue;
+            }
             for core in &self.cores {
+                let number = core.core.to_string();
                 reading(
                     &mut text,
                     metric,
                     &name,
-                    &core.core.to_string(),
+                    Some(&number),
                     &core.readings[index],
                 );
             }
         }
+        if full {
+            self.topics_to_prometheus(&mut text);
+        }
         text
+    }
+
+    fn topics_to_prometheus(&self, text: &mut String) {
+        let omitted = "penstock_topics_omitted";
+        header(text, omitted, "gauge", "Topics that are not listed here.");
+        line(text, omitted, &[], &self.topics.omitted.to_string());
+        for (name, kind, help, of) in TOPIC_METRICS {
+            header(text, name, kind, help);
+            for topic in &self.topics.listed {
+                line(
+                    text,
+                    name,
+                    &[("topic", &topic.name)],
+                    &of(topic).to_string(),
+                );
+            }
+        }
     }
 }
 
-fn reading(text: &mut String, metric: &Metric, name: &str, core: &str, reading: &Reading) {
+/// Name, type, help and value of what is told of a topic.
+type TopicMetric = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&TopicFigures) -> u64,
+);
+
+/// What is told of each topic on the full page.
+const TOPIC_METRICS: [TopicMetric; 7] = [
+    (
+        "penstock_topic_partitions",
+        "gauge",
+        "Partitions of the topic.",
+        |topic| topic.partitions,
+    ),
+    (
+        "penstock_topic_records_in_total",
+        "counter",
+        "Records accepted.",
+        |topic| topic.in_records,
+    ),
+    (
+        "penstock_topic_bytes_in_total",
+        "counter",
+        "Bytes of record batches accepted.",
+        |topic| topic.in_bytes,
+    ),
+    (
+        "penstock_topic_records_out_total",
+        "counter",
+        "Records served.",
+        |topic| topic.out_records,
+    ),
+    (
+        "penstock_topic_bytes_out_total",
+        "counter",
+        "Bytes of record batches served.",
+        |topic| topic.out_bytes,
+    ),
+    (
+        "penstock_topic_log_records",
+        "gauge",
+        "Records that can be read.",
+        |topic| topic.log_records,
+    ),
+    (
+        "penstock_topic_log_bytes",
+        "gauge",
+        "Bytes of the record batches that can be read.",
+        |topic| topic.log_bytes,
+    ),
+];
+
+/// The labels of a sample: the core, unless it is of all of them, and what else there is.
+fn labels_of<'a>(
+    core: Option<&'a str>,
+    other: Option<(&'a str, &'a str)>,
+) -> Vec<(&'a str, &'a str)> {
+    core.map(|core| ("core", core))
+        .into_iter()
+        .chain(other)
+        .collect()
+}
+
+fn reading(text: &mut String, metric: &Metric, name: &str, core: Option<&str>, reading: &Reading) {
+    let plain = labels_of(core, None);
     match reading {
         Reading::Counter(count) if metric.unit == Unit::Time => {
-            line(text, name, &[("core", core)], &seconds(*count));
+            line(text, name, &plain, &seconds(*count));
         }
-        Reading::Counter(count) => line(text, name, &[("core", core)], &count.to_string()),
-        Reading::Gauge(value) => line(text, name, &[("core", core)], &value.to_string()),
+        Reading::Counter(count) => line(text, name, &plain, &count.to_string()),
+        Reading::Gauge(value) => line(text, name, &plain, &value.to_string()),
         Reading::Histogram(snapshot) => histogram(text, metric, name, core, snapshot),
         Reading::Family(members) => {
             for (index, count) in members {
                 let member = labels::name(metric.kind, *index);
-                let labels = [("core", core), (metric.label(), member.as_str())];
+                let labels = labels_of(core, Some((metric.label(), member.as_str())));
                 line(text, name, &labels, &count.to_string());
             }
         }
@@ -123,7 +223,7 @@ fn histogram(
     text: &mut String,
     metric: &Metric,
     name: &str,
-    core: &str,
+    core: Option<&str>,
     snapshot: &HistogramSnapshot,
 ) {
     let bounds: &[(u64, &str)] = if metric.unit == Unit::Time {
@@ -145,19 +245,21 @@ fn histogram(
         line(
             text,
             &bucket,
-            &[("core", core), ("le", bound_text)],
+            &labels_of(core, Some(("le", bound_text))),
             &cumulative.to_string(),
         );
     }
     let count = snapshot.counts.len().to_string();
-    line(text, &bucket, &[("core", core), ("le", "+Inf")], &count);
+    let infinite = labels_of(core, Some(("le", "+Inf")));
+    line(text, &bucket, &infinite, &count);
     let sum = if metric.unit == Unit::Time {
         seconds(snapshot.sum)
     } else {
         snapshot.sum.to_string()
     };
-    line(text, &format!("{name}_sum"), &[("core", core)], &sum);
-    line(text, &format!("{name}_count"), &[("core", core)], &count);
+    let plain = labels_of(core, None);
+    line(text, &format!("{name}_sum"), &plain, &sum);
+    line(text, &format!("{name}_count"), &plain, &count);
 }
 
 fn header(text: &mut String, name: &str, kind: &str, help: &str) {

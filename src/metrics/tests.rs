@@ -15,12 +15,12 @@ fn sample() -> Dump {
     first.requests.inbound.add(1000);
     first.runtime.cpu.set(1_500_000_500);
     for ns in [90_000, 110_000, 20_000_000] {
-        first.stages.durable.record(ns);
+        first.stages.staged.record(ns);
     }
     first.journal.block_entries.record(5);
     let second = CoreMetrics::new(CoreId(1), 3);
     second.requests.received.inc(1);
-    second.stages.durable.record(400_000);
+    second.stages.staged.record(400_000);
     let cores = vec![first.snapshot(), second.snapshot()];
     let process = json!({"store": "x"});
     Dump {
@@ -29,6 +29,21 @@ fn sample() -> Dump {
         uptime_ms: 2500,
         process,
         cores,
+        topics: Topics::busiest(vec![topic("orders", 3), topic("a", 7)]),
+    }
+}
+
+fn topic(name: &str, in_records: u64) -> TopicFigures {
+    TopicFigures {
+        name: name.to_owned(),
+        id: format!("id of {name}"),
+        partitions: 4,
+        in_records,
+        in_bytes: in_records * 100,
+        log_records: 50,
+        log_bytes: 5000,
+        offsets: 60,
+        ..TopicFigures::default()
     }
 }
 
@@ -67,7 +82,7 @@ fn json_loses_nothing() {
 #[test]
 fn json_carries_units_and_totals() {
     let document = sample().to_json();
-    assert_eq!(document["schema"], 1);
+    assert_eq!(document["schema"], SCHEMA);
     let total = &document["total"];
     assert_eq!(
         total["requests"]["received"],
@@ -80,10 +95,10 @@ fn json_carries_units_and_totals() {
     assert_eq!(total["requests"]["inbound_bytes"], 1000);
     assert_eq!(total["runtime"]["cpu_us"], 1_500_000.5);
     assert_eq!(total["connections"]["open"], 2);
-    let durable = &total["stages"]["durable"];
-    assert_eq!(durable["count"], 4);
-    assert_eq!(durable["sum_us"], 20_600);
-    assert!(durable["p50_us"].as_f64() <= durable["max_us"].as_f64());
+    let staged = &total["stages"]["staged"];
+    assert_eq!(staged["count"], 4);
+    assert_eq!(staged["sum_us"], 20_600);
+    assert!(staged["p50_us"].as_f64() <= staged["max_us"].as_f64());
     assert_eq!(document["cores"][1]["stages"]["read"], json!({"count": 0}));
     assert_eq!(document["cores"][1]["cpu"], 3);
 }
@@ -100,6 +115,7 @@ fn differences_are_what_happened_between() {
         uptime_ms: 0,
         process: json!({}),
         cores: vec![core.snapshot()],
+        topics: Topics::busiest(vec![topic("t", core.produce.records.get())]),
     };
     let earlier = at(1000, &core);
     core.produce.records.add(7);
@@ -115,6 +131,12 @@ fn differences_are_what_happened_between() {
     assert_eq!(only["journal"]["write"]["sum_us"], 2000);
     assert_eq!(only["requests"]["received"], json!({"Produce": 1}));
     assert_eq!(only["connections"]["open"], 4);
+    assert_eq!(document["topics"][0]["in_records"], 7);
+    assert_eq!(document["topics"][0]["log_records"], 50);
+    let rates = since.rates_to_json();
+    assert_eq!(rates["total"]["produce"]["records_per_s"], 2.8);
+    assert_eq!(rates["cores"][0]["produce"]["records_per_s"], 2.8);
+    assert_eq!(rates["interval_ms"], 2500);
 }
 
 /// Goal: a journal that keeps its own metrics is counted in, once.
@@ -138,7 +160,7 @@ fn attached_journals_are_summed() {
 /// it, buckets are cumulative and end in the count, labels are escaped.
 #[test]
 fn the_exposition_follows_the_format() {
-    let text = sample().to_prometheus();
+    let text = sample().to_prometheus(true);
     let mut typed = std::collections::BTreeMap::new();
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
@@ -161,7 +183,7 @@ fn the_exposition_follows_the_format() {
     assert!(text.contains("penstock_runtime_cpu_seconds_total{core=\"0\"} 1.5000005\n"));
     let buckets: Vec<u64> = text
         .lines()
-        .filter(|line| line.starts_with("penstock_stages_durable_seconds_bucket{core=\"0\""))
+        .filter(|line| line.starts_with("penstock_stages_staged_seconds_bucket{core=\"0\""))
         .map(|line| {
             line.rsplit(' ')
                 .next()
@@ -176,8 +198,8 @@ fn the_exposition_follows_the_format() {
         (buckets[2], buckets[3], buckets[4], buckets[19]),
         (0, 1, 2, 3)
     );
-    assert!(text.contains("penstock_stages_durable_seconds_sum{core=\"0\"} 0.0202\n"));
-    assert!(text.contains("penstock_stages_durable_seconds_count{core=\"0\"} 3\n"));
+    assert!(text.contains("penstock_stages_staged_seconds_sum{core=\"0\"} 0.0202\n"));
+    assert!(text.contains("penstock_stages_staged_seconds_count{core=\"0\"} 3\n"));
     assert!(text.contains("penstock_journal_block_entries_bucket{core=\"0\",le=\"4\"} 0\n"));
     assert!(text.contains("penstock_journal_block_entries_bucket{core=\"0\",le=\"16\"} 1\n"));
 }
@@ -188,4 +210,40 @@ fn snapshots_are_send() {
     fn send<T: Send + 'static>() {}
     send::<CoreSnapshot>();
     send::<Dump>();
+}
+
+/// Goal: the small page stays within 1 MiB on the largest host that is expected, and depends on
+/// nothing but its cores. Method: 128 cores with every histogram filled, and very many topics.
+#[test]
+fn the_small_page_is_small() {
+    let core = CoreMetrics::new(CoreId(0), 0);
+    for ns in (0..2000).map(|step| 1000 + step * step * 1000) {
+        core.journal.write.record(ns);
+        core.stages.write.record(ns);
+        core.requests.produce.record(ns);
+    }
+    for number in 0..160 {
+        core.requests.errors.inc(number);
+        core.requests.received.inc(number);
+    }
+    core.journal.written.add(u64::MAX / 256);
+    let mut dump = sample();
+    dump.cores = (0..128)
+        .map(|number| CoreSnapshot {
+            core: number,
+            ..core.snapshot()
+        })
+        .collect();
+    let few = dump.to_prometheus(false);
+    assert!(few.len() <= 1 << 20, "{} bytes", few.len());
+    let many = (0..5000).map(|number| topic(&format!("topic-{number}"), number));
+    dump.topics = Topics::busiest(many.collect());
+    assert_eq!(dump.to_prometheus(false), few);
+    assert_eq!(dump.topics.omitted, 4000);
+    assert!(
+        dump.topics
+            .listed
+            .iter()
+            .all(|topic| topic.in_records >= 4000)
+    );
 }

@@ -116,19 +116,24 @@ fn len_bytes(answer: &FetchedHere) -> usize {
 impl Router {
     /// Waits until `parts` have `bytes_min` bytes to read, or something to report, but at
     /// most `wait`. Nothing is held meanwhile. (With parts on other cores any byte will do.)
-    pub async fn wait_for(&self, parts: &[FetchPart], bytes_min: usize, wait: Duration) {
+    /// Returns whether it had to wait.
+    pub async fn wait_for(&self, parts: &[FetchPart], bytes_min: usize, wait: Duration) -> bool {
         let clock = self.env.clock();
         let wait = wait.min(FETCH_WAIT_MAX);
         if wait.is_zero() || bytes_min == 0 {
-            return;
+            return false;
         }
         let (here, elsewhere) = self.split(parts);
         if !elsewhere.is_empty() {
-            return self.wait_everywhere(parts, &elsewhere, wait).await;
+            self.wait_everywhere(parts, &elsewhere, wait).await;
+            return true;
         }
-        let deadline_ns = aligned_deadline_ns(clock.now_ns(), duration_ns(wait));
+        let mut deadline_ns = None;
         while let Some(parked) = self.park_if_short(&here, bytes_min) {
-            let left = Duration::from_nanos(deadline_ns.saturating_sub(clock.now_ns()));
+            let now_ns = clock.now_ns();
+            let deadline_ns =
+                *deadline_ns.get_or_insert_with(|| aligned_deadline_ns(now_ns, duration_ns(wait)));
+            let left = Duration::from_nanos(deadline_ns.saturating_sub(now_ns));
             let fetch = &self.metrics.fetch;
             fetch.parks.inc();
             fetch.parked.add(1);
@@ -136,9 +141,10 @@ impl Router {
             fetch.parked.sub(1);
             if woken.is_none() {
                 fetch.expired.inc();
-                return;
+                return true;
             }
         }
+        deadline_ns.is_some()
     }
 
     /// What a fetch of `parts` would hold now. For parts of other cores it is the most they may
@@ -297,10 +303,11 @@ impl Router {
         if plan.extents.is_empty() || (room == 0 && !one_at_least) {
             return Ok(found(Vec::new()));
         }
-        let chunks = shard.read(&plan, room, one_at_least).await?;
-        let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-        self.metrics.fetch.served.add(bytes as u64);
-        Ok(found(chunks.into_iter().map(Chunk::Shared).collect()))
+        let read = shard.read(&plan, room, one_at_least).await?;
+        self.metrics.fetch.records.add(read.records);
+        self.metrics.fetch.served.add(read.bytes);
+        let chunks = read.chunks.into_iter();
+        Ok(found(chunks.map(Chunk::Shared).collect()))
     }
 
     /// Waits until a partition of this core has something at or past its offset.

@@ -5,12 +5,13 @@
 use super::Router;
 use super::fetch::{FetchPart, Fetched, IntoOwned};
 use super::offsets::{OffsetAnswer, OffsetPart};
-use super::produce::ProducePart;
-use crate::base::ids::{CoreId, StageSequence};
+use super::produce::{ProducePart, ProducedElsewhere, later};
+use crate::base::ids::{CoreId, StageSequence, TopicId};
 use crate::limits::LANE_SEND_TIMEOUT;
-use crate::metrics::CoreSnapshot;
+use crate::metrics::{CoreSnapshot, TopicFigures, Topics};
 use crate::shard::catalog::Catalog;
-use crate::shard::{AppendError, Appended, Shard};
+use crate::shard::{AppendError, Shard};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ pub enum LaneRequest {
         /// The batches, each with its place in the request.
         parts: Vec<(usize, ProducePart)>,
         /// `None` for `acks=0`.
-        reply: Option<flume::Sender<Answers<Result<Appended, AppendError>>>>,
+        reply: Option<flume::Sender<ProducedElsewhere>>,
     },
     /// Read what is there now.
     Fetch {
@@ -62,6 +63,11 @@ pub enum LaneRequest {
     Metrics {
         /// Where to.
         reply: flume::Sender<CoreSnapshot>,
+    },
+    /// The figures of the topics whose partitions live here.
+    Topics {
+        /// Where to.
+        reply: flume::Sender<BTreeMap<TopicId, TopicFigures>>,
     },
 }
 
@@ -137,6 +143,12 @@ impl Router {
                 LaneRequest::Metrics { reply } => {
                     let _ = reply.try_send(self.snapshot());
                 }
+                LaneRequest::Topics { reply } => {
+                    let router = self.clone();
+                    self.env.spawn("topic figures", async move {
+                        let _ = reply.try_send(router.topics_here().await);
+                    });
+                }
             }
         }
     }
@@ -146,7 +158,7 @@ impl Router {
     async fn serve_produce(
         &self,
         parts: Vec<(usize, ProducePart)>,
-        reply: Option<flume::Sender<Answers<Result<Appended, AppendError>>>>,
+        reply: Option<flume::Sender<ProducedElsewhere>>,
     ) {
         self.metrics.forward.received.add(parts.len() as u64);
         let mut answers = Vec::with_capacity(parts.len());
@@ -167,6 +179,7 @@ impl Router {
         }
         let Some(reply) = reply else { return };
         self.env.spawn("forwarded produce", async move {
+            let mut commit = None;
             for (shard, ticket) in tickets {
                 if shard.durable(ticket).await.is_err() {
                     for (_, answer) in answers.iter_mut().filter(|(_, answer)| answer.is_ok()) {
@@ -174,35 +187,68 @@ impl Router {
                     }
                     break;
                 }
+                commit = later(commit, shard.commit_times(ticket));
             }
-            let _ = reply.send_async(answers).await;
+            let _ = reply
+                .send_async(ProducedElsewhere { answers, commit })
+                .await;
         });
     }
 
-    /// The figures of every core, in order of core.
+    /// The figures of every core, in order of core; a core that does not answer is left out.
     pub async fn snapshots(&self) -> Vec<CoreSnapshot> {
+        let mut snapshots = self.ask_cores(|reply| LaneRequest::Metrics { reply }).await;
+        snapshots.push(self.snapshot());
+        snapshots.sort_by_key(|snapshot| snapshot.core);
+        snapshots
+    }
+
+    /// The figures of every topic of the catalogue.
+    pub async fn topic_figures(&self) -> Topics {
+        let mut cores = self.ask_cores(|reply| LaneRequest::Topics { reply }).await;
+        cores.push(self.topics_here().await);
+        let catalog = self.catalog();
+        let topics = catalog.topics().map(|topic| {
+            let mut sum = TopicFigures {
+                name: topic.name.clone(),
+                id: topic.id.to_string(),
+                partitions: u64::from(topic.partitions.unsigned_abs()),
+                ..TopicFigures::default()
+            };
+            for figures in cores.iter().filter_map(|core| core.get(&topic.id)) {
+                sum.add(figures);
+            }
+            sum
+        });
+        Topics::busiest(topics.collect())
+    }
+
+    /// Asks every other core, and gathers what comes back in time.
+    async fn ask_cores<T>(&self, request: impl Fn(flume::Sender<T>) -> LaneRequest) -> Vec<T> {
         let mut waiting = Vec::new();
         for core in (0..self.layout.cores).map(CoreId) {
             let (reply, answer) = flume::bounded(1);
-            if core == self.core {
-                let _ = reply.send(self.snapshot());
-                waiting.push(answer);
-            } else if self.send(core, LaneRequest::Metrics { reply }).await {
+            if core != self.core && self.send(core, request(reply)).await {
                 waiting.push(answer);
             }
         }
-        let mut snapshots = Vec::with_capacity(waiting.len());
+        let clock = self.env.clock();
+        let mut answers = Vec::with_capacity(waiting.len() + 1);
         for answer in waiting {
-            let received = self
-                .env
-                .clock()
-                .deadline(LANE_SEND_TIMEOUT, answer.recv_async())
-                .await;
-            if let Some(Ok(snapshot)) = received {
-                snapshots.push(snapshot);
-            }
+            let received = clock.deadline(LANE_SEND_TIMEOUT, answer.recv_async()).await;
+            answers.extend(received.and_then(Result::ok));
         }
-        snapshots
+        answers
+    }
+
+    /// The figures of the topics here, one shard after the other: other work goes in between.
+    async fn topics_here(&self) -> BTreeMap<TopicId, TopicFigures> {
+        let mut topics = BTreeMap::new();
+        for shard in self.shards() {
+            shard.add_topic_figures(&mut topics);
+            self.env.yield_now().await;
+        }
+        topics
     }
 
     /// This core's figures.

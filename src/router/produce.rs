@@ -6,6 +6,7 @@
 use super::Router;
 use super::mesh::{Answers, LaneRequest};
 use crate::base::ids::{CoreId, StageSequence, TopicPartition};
+use crate::journal::CommitTimes;
 use crate::shard::{AppendError, Appended, Shard};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -21,13 +22,23 @@ pub struct ProducePart {
     pub bytes_max: usize,
 }
 
-type Forwarded = flume::Receiver<Answers<Result<Appended, AppendError>>>;
+/// The answers of one core, in the order of the request, and when the last of them became durable.
+#[derive(Default)]
+pub struct Produced<T> {
+    /// Offsets or errors.
+    pub answers: T,
+    /// The times of the block that was durable last; `None` if nothing was appended just now.
+    pub commit: Option<CommitTimes>,
+}
+
+/// What another core answers.
+pub type ProducedElsewhere = Produced<Answers<Result<Appended, AppendError>>>;
 
 /// Parts whose order is fixed and whose durability is still to come.
 pub struct Staged {
     results: Vec<Result<Appended, AppendError>>,
     tickets: Vec<(Shard, StageSequence)>,
-    forwarded: Vec<Forwarded>,
+    forwarded: Vec<flume::Receiver<ProducedElsewhere>>,
 }
 
 impl Router {
@@ -103,22 +114,41 @@ impl Staged {
 
     /// Waits until every part that was appended is durable, and answers each in the order of the
     /// request. A part whose core did not answer is an error: it may or may not exist.
-    pub async fn finish(self) -> Vec<Result<Appended, AppendError>> {
+    pub async fn finish(self) -> Produced<Vec<Result<Appended, AppendError>>> {
         let mut results = self.results;
+        let mut commit = None;
         for (shard, ticket) in self.tickets {
             if shard.durable(ticket).await.is_err() {
                 for result in results.iter_mut().filter(|result| result.is_ok()) {
                     *result = Err(AppendError::DiskFailed);
                 }
-                return results;
+                return Produced {
+                    answers: results,
+                    commit,
+                };
             }
+            commit = later(commit, shard.commit_times(ticket));
         }
         for answers in self.forwarded {
             // A closed channel leaves these parts `Overloaded`: their core is gone.
-            for (at, result) in answers.recv_async().await.unwrap_or_default() {
+            let produced = answers.recv_async().await.unwrap_or_default();
+            commit = later(commit, produced.commit);
+            for (at, result) in produced.answers {
                 results[at] = result;
             }
         }
-        results
+        Produced {
+            answers: results,
+            commit,
+        }
+    }
+}
+
+/// The block that a request had to wait for longest.
+pub(super) fn later(known: Option<CommitTimes>, other: Option<CommitTimes>) -> Option<CommitTimes> {
+    match (known, other) {
+        (Some(known), Some(other)) if other.released_ns <= known.released_ns => Some(known),
+        (known, None) => known,
+        (_, other) => other,
     }
 }

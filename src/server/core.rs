@@ -1,6 +1,7 @@
 //! The life of one core: open its shards, wire itself to the others, listen, drain, close. Each
 //! step waits for the main thread's command, so that all cores take it together.
 
+use super::dump::{self, DumpRequest};
 use super::http;
 use super::prepare::{Sockets, StartError, StoreFacts};
 use crate::base::exit::ExitCode;
@@ -73,6 +74,8 @@ pub struct CoreSeat {
     pub control_end: flume::Receiver<ControlRequest>,
     /// The main thread's commands, by core.
     pub command_ends: Vec<flume::Receiver<Command>>,
+    /// Requests for a dump into the file, for core 0.
+    pub dumps_end: flume::Receiver<DumpRequest>,
     /// The way to the main thread.
     pub report: flume::Sender<CoreReport>,
 }
@@ -215,6 +218,9 @@ fn wire(core: &Core, seat: &CoreSeat, router: &Router, session: &Session, shards
             "control",
             router.clone().serve_control(seat.control_end.clone()),
         );
+        let file = dump::file_of(&seat.loaded.config.dump_file, &seat.store.dir);
+        let (memory, requests) = (seat.loaded.memory, seat.dumps_end.clone());
+        env.spawn("dump", dump::serve(session.clone(), memory, file, requests));
     }
     for shard in shards {
         env.spawn("housekeeping", shard.clone().keep_house());

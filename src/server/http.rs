@@ -1,12 +1,12 @@
-//! The HTTP listener on core 0: /healthz, /readyz, /metrics (Prometheus), /dump (JSON).
+//! The HTTP listener on core 0: /healthz, /readyz, /metrics (Prometheus; with ?full every metric),
+//! /dump (JSON).
 //!
 //! hyper speaks the protocol; this file is the routes. Request heads are bounded by hyper's buffer
 //! limit, bodies are not read at all.
 
+use super::dump;
 use crate::config::MemoryBudget;
 use crate::env::net::Listener;
-use crate::env::process;
-use crate::env::real::ring;
 use crate::limits::{HTTP_CONNECTIONS_MAX, HTTP_DEADLINE, HTTP_HEAD_BYTES_MAX};
 use crate::metrics::{CONTENT_TYPE, Dump};
 use crate::session::Session;
@@ -16,7 +16,6 @@ use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE as CONTENT_TYPE_HEADER;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use serde_json::json;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -76,45 +75,38 @@ async fn answer(
         }
         "/readyz" => text(StatusCode::OK, "ready\n"),
         "/metrics" => {
-            let dump = dump(&session, memory).await;
-            typed(CONTENT_TYPE, dump.to_prometheus())
+            let full = is_full(request.uri().query());
+            let render = move |dump: Dump| dump.to_prometheus(full);
+            typed(CONTENT_TYPE, rendered(&session, memory, render).await)
         }
         "/dump" => {
-            let dump = dump(&session, memory).await;
-            typed("application/json", format!("{:#}\n", dump.to_json()))
+            let render = |dump: Dump| format!("{}\n", dump.to_json());
+            typed("application/json", rendered(&session, memory, render).await)
         }
         _ => text(
             StatusCode::NOT_FOUND,
-            "there is /healthz, /readyz, /metrics and /dump\n",
+            "there is /healthz, /readyz, /metrics, /metrics?full and /dump\n",
         ),
     };
     Ok(response)
 }
 
-async fn dump(session: &Session, memory: MemoryBudget) -> Dump {
-    let ring = ring::status();
-    let layout = &session.router.layout;
-    let cores = session.router.snapshots().await;
-    Dump {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        unix_ms: process::unix_ms(),
-        uptime_ms: process::uptime_ms(),
-        process: json!({
-            "pid": process::process_id(),
-            "kernel": process::kernel_release(),
-            "store": layout.cluster_id,
-            "shards": layout.shards,
-            "endpoints": layout.endpoints.len(),
-            "memory": memory.json(),
-            "io_uring": {
-                "setup_wrapped": ring.setup_wrapped,
-                "rings_tuned": ring.rings_tuned,
-                "rings_refused": ring.rings_refused,
-                "no_iowait": ring.no_iowait,
-            },
-        }),
-        cores,
-    }
+/// Whether the whole of the metrics is asked for: `?full`, or `?full=1` of clients that must give a
+/// value.
+fn is_full(query: Option<&str>) -> bool {
+    let mut words = query.unwrap_or_default().split('&');
+    words.any(|word| matches!(word, "full" | "full=" | "full=1" | "full=true"))
+}
+
+/// The figures as text, made off this core.
+async fn rendered(
+    session: &Session,
+    memory: MemoryBudget,
+    render: impl FnOnce(Dump) -> String + Send + 'static,
+) -> String {
+    let dump = dump::gather(session, memory).await;
+    let env = session.router.env.clone();
+    env.spawn_blocking(move || render(dump)).await
 }
 
 fn text(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {

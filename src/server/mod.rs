@@ -12,19 +12,21 @@
 
 mod banner;
 mod core;
+mod dump;
 mod http;
 mod logging;
 mod prepare;
 mod supervisor;
 
 use self::core::{Command, CoreReport, CoreSeat};
+use self::dump::DumpRequest;
 use self::prepare::{Prepared, StartError};
 use self::supervisor::Reporter;
 use crate::base::exit::ExitCode;
 use crate::config::Loaded;
 use crate::env::process::{self, StopSignal};
 use crate::env::real::executor::{CoreSettings, Cores, run_cores};
-use crate::limits::{CLOSE_TIMEOUT, DRAIN_TIMEOUT};
+use crate::limits::{CLOSE_TIMEOUT, DRAIN_TIMEOUT, DUMP_TIMEOUT};
 use crate::router::control::ControlRequest;
 use crate::router::mesh::LaneRequest;
 use std::time::Duration;
@@ -40,10 +42,21 @@ pub fn serve(loaded: Loaded) -> ExitCode {
     let watching = process::watch_stop_signals(move |signal| {
         let _ = stop.try_send(signal);
     });
+    let (dumps, dumps_end) = flume::bounded::<DumpRequest>(2);
+    let ask = dumps.clone();
+    let watching = watching.and_then(|()| {
+        process::watch_dump_signal(move || {
+            // One that waits already will do.
+            let _ = ask.try_send(None);
+        })
+    });
     let outcome = watching
         .map_err(|error| StartError::Host(error.to_string()))
         .and_then(|()| prepare::prepare(&loaded))
-        .and_then(|prepared| run(loaded, prepared, &stopped));
+        .and_then(|prepared| {
+            let conductor = start_cores(&loaded, &prepared, (dumps, dumps_end))?;
+            run(loaded, prepared, conductor, &stopped)
+        });
     match outcome {
         Ok(()) => ExitCode::Stopped,
         Err(error) => {
@@ -57,6 +70,7 @@ pub fn serve(loaded: Loaded) -> ExitCode {
 struct Conductor {
     commands: Vec<flume::Sender<Command>>,
     reports: flume::Receiver<CoreReport>,
+    dumps: flume::Sender<DumpRequest>,
     cores: Cores<()>,
 }
 
@@ -116,10 +130,10 @@ const WIRE_TIMEOUT: Duration = Duration::from_secs(60);
 fn run(
     loaded: Loaded,
     prepared: Prepared,
+    conductor: Conductor,
     stopped: &flume::Receiver<StopSignal>,
 ) -> Result<(), StartError> {
     let mut reporter = Reporter::new();
-    let conductor = start_cores(&loaded, &prepared)?;
     let opened = conductor.await_opened(stopped, &mut reporter)?;
     banner::report_recovery(&opened);
     for step in [Command::Wire, Command::Publish, Command::Listen] {
@@ -148,6 +162,10 @@ fn stop(conductor: Conductor) -> Result<(), StartError> {
     conductor.tell_all(|| Command::Drain);
     // A client that does not take its answer must not hold the stop up.
     let _ = conductor.await_all(DRAIN_TIMEOUT);
+    let (reply, written) = flume::bounded(1);
+    if conductor.dumps.try_send(Some(reply)).is_ok() {
+        let _ = written.recv_timeout(DUMP_TIMEOUT);
+    }
     conductor.tell_all(|| Command::Close);
     match conductor.await_all(CLOSE_TIMEOUT) {
         // A disk that is busy with something else for seconds: everything acknowledged is on it,
@@ -166,7 +184,11 @@ fn stop(conductor: Conductor) -> Result<(), StartError> {
     Ok(())
 }
 
-fn start_cores(loaded: &Loaded, prepared: &Prepared) -> Result<Conductor, StartError> {
+fn start_cores(
+    loaded: &Loaded,
+    prepared: &Prepared,
+    (dumps, dumps_end): (flume::Sender<DumpRequest>, flume::Receiver<DumpRequest>),
+) -> Result<Conductor, StartError> {
     let count = loaded.cpus.len();
     let lane_depth = loaded.config.lane_depth as usize;
     let (lanes, lane_ends): (Vec<_>, Vec<_>) = (0..count)
@@ -186,6 +208,7 @@ fn start_cores(loaded: &Loaded, prepared: &Prepared) -> Result<Conductor, StartE
         control,
         control_end,
         command_ends,
+        dumps_end,
         report,
     };
     let settings = CoreSettings {
@@ -198,6 +221,7 @@ fn start_cores(loaded: &Loaded, prepared: &Prepared) -> Result<Conductor, StartE
     Ok(Conductor {
         commands,
         reports,
+        dumps,
         cores,
     })
 }

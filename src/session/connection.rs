@@ -6,7 +6,8 @@
 
 use super::Session;
 use super::admission::Units;
-use super::replies::{Replies, Reply, WriteEnd, WriteWatch, write_replies};
+use super::progress::Arrival;
+use super::replies::{Received, Replies, Reply, WriteEnd, WriteWatch, write_replies};
 use super::watch::Watch;
 use crate::env::net::{Conn, ReadHalf};
 use crate::limits::{
@@ -16,6 +17,7 @@ use crate::limits::{
 use crate::wire::frame::{FrameBounds, PREFIX_BYTES};
 use crate::wire::{RequestHeader, refusal, request, versions};
 use bytes::{Buf, Bytes, BytesMut};
+use futures_lite::future::poll_once;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -77,8 +79,7 @@ pub async fn serve(session: Session, conn: Conn, replies: Replies, watch: Rc<Wat
     let peer = conn.peer();
     let (half, output) = conn.split();
     let writes = WriteWatch {
-        clock: session.router.env.clock(),
-        metrics: session.metrics(),
+        session: session.clone(),
         watch: Rc::clone(&watch),
     };
     let writing = write_replies(replies.clone(), output, writes);
@@ -129,24 +130,17 @@ async fn read_requests(session: &Session, inbound: &mut Inbound, replies: &Repli
         if session.stopping() {
             return End::Stopping;
         }
-        let clock = session.router.env.clock();
-        let announced_ns = clock.now_ns();
-        let (frame, units) = match read_body(session, inbound, length).await {
+        let (frame, request) = match read_body(session, inbound, length).await {
             Ok(read) => read,
             Err(end) => return end,
         };
-        session
-            .metrics()
-            .stages
-            .read
-            .record(clock.now_ns() - announced_ns);
         session
             .metrics()
             .requests
             .inbound
             .add((PREFIX_BYTES + length) as u64);
         match start(session, frame).await {
-            Some(reply) => replies.push(reply, units),
+            Some(reply) => replies.push(reply, request),
             None => return End::Protocol,
         }
     }
@@ -156,8 +150,8 @@ async fn read_requests(session: &Session, inbound: &mut Inbound, replies: &Repli
 /// affair.
 async fn read_length(session: &Session, inbound: &mut Inbound) -> Result<usize, End> {
     while inbound.buffer.len() < PREFIX_BYTES {
-        let now_ns = session.router.env.clock().now_ns();
-        inbound.watch.waiting_since_ns.set(now_ns);
+        let recent_ns = session.recent_ns();
+        inbound.watch.waiting_since_ns.set(recent_ns);
         match inbound.fill().await {
             Ok(0) | Err(_) if session.stopping() => return Err(End::Stopping),
             Ok(0) | Err(_) if inbound.watch.was_idle.get() => return Err(End::Idle),
@@ -186,21 +180,28 @@ async fn read_body(
     session: &Session,
     inbound: &mut Inbound,
     length: usize,
-) -> Result<(Bytes, Units), End> {
+) -> Result<(Bytes, Received), End> {
     let small = length.min(FRAME_SMALL_BYTES_MAX);
     let clock = session.router.env.clock();
-    let asked_ns = clock.now_ns();
-    let units = session
+    let announced_ns = clock.now_ns();
+    let mut taking = session
         .small_requests
-        .take(small.max(REQUEST_UNITS_MIN_BYTES))
-        .await;
-    session
-        .metrics()
-        .stages
-        .admission
-        .record(clock.now_ns() - asked_ns);
+        .take(small.max(REQUEST_UNITS_MIN_BYTES));
+    let (units, admitted_ns) = match poll_once(&mut taking).await {
+        Some(units) => (units, announced_ns),
+        None => (taking.await, clock.now_ns()),
+    };
+    let received = |units: Units, received_ns: u64| Received {
+        units,
+        arrival: Arrival {
+            announced_ns,
+            admitted_ns,
+            received_ns,
+        },
+    };
     if inbound.buffer.len() >= length {
-        return Ok((inbound.buffer.split_to(length).freeze(), units));
+        let frame = inbound.buffer.split_to(length).freeze();
+        return Ok((frame, received(units, admitted_ns)));
     }
     let seconds = (length / BODY_BYTES_PER_S_MIN) as u64;
     let allowed = session
@@ -225,14 +226,15 @@ async fn read_body(
         complete.then(|| (whole.freeze(), whole_units))
     };
     match clock.deadline(allowed, reading).await {
-        Some(Some(read)) => Ok(read),
+        Some(Some((frame, units))) => Ok((frame, received(units, clock.now_ns()))),
         Some(None) => Err(End::Gone),
         None => Err(End::SlowBody),
     }
 }
 
-/// Decodes a frame and starts its request; `None` if it is no request at all.
-async fn start(session: &Session, frame: Bytes) -> Option<Reply> {
+/// Decodes a frame and starts its request; `None` if it is no request at all. It is all that lies
+/// between a connection's two tasks, so tests and benches ask a core through it without a socket.
+pub async fn start(session: &Session, frame: Bytes) -> Option<Reply> {
     let (header, body) = RequestHeader::decode(&frame).ok()?;
     session.metrics().requests.received.inc(header.api_key);
     if !versions::support(header.api_key, header.api_version).is_served() {
@@ -242,20 +244,7 @@ async fn start(session: &Session, frame: Bytes) -> Option<Reply> {
         };
     }
     match request::decode(&header, &body) {
-        Ok(decoded) => {
-            let timed = !matches!(header.api_key, versions::PRODUCE | versions::FETCH);
-            let clock = session.router.env.clock();
-            let received_ns = clock.now_ns();
-            let reply = session.start(header, decoded).await;
-            if timed {
-                session
-                    .metrics()
-                    .requests
-                    .other
-                    .record(clock.now_ns() - received_ns);
-            }
-            reply
-        }
+        Ok(decoded) => session.start(header, decoded).await,
         Err(error) => {
             tracing::debug!(api = versions::name(header.api_key), version = header.api_version,
                 %error, "a request does not decode");

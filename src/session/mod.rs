@@ -9,6 +9,7 @@ pub mod connection;
 mod errors;
 mod handlers;
 pub mod listener;
+mod progress;
 pub mod replies;
 mod watch;
 
@@ -55,6 +56,8 @@ pub struct Inner {
     waiting: RefCell<ParkedList>,
     open: RefCell<HashMap<u64, OpenConnection>>,
     next_connection: Cell<u64>,
+    /// See [`Session::recent_ns`].
+    recent_ns: Cell<u64>,
 }
 
 impl std::ops::Deref for Session {
@@ -103,6 +106,8 @@ impl Session {
     /// What the connections of one core share.
     #[must_use]
     pub fn new(router: Router, settings: Settings, budget: &MemoryBudget) -> Self {
+        // 0 would mean "not waiting".
+        let now_ns = router.env.clock().now_ns().max(1);
         let request_bytes = budget.request_bytes_per_core();
         let small_bytes = request_bytes / 100 * SMALL_REQUESTS_PERCENT;
         let fetch_bytes = budget.fetch_bytes_per_core();
@@ -119,6 +124,7 @@ impl Session {
                 waiting: RefCell::default(),
                 open: RefCell::default(),
                 next_connection: Cell::new(0),
+                recent_ns: Cell::new(now_ns),
             }),
         }
     }
@@ -144,14 +150,24 @@ impl Session {
         self.waiting.borrow_mut().wake_all();
     }
 
-    /// Waits for `future`, or until the broker begins to stop.
-    async fn unless_stopping(&self, future: impl Future<Output = ()>) {
+    /// Waits for `future`, or until the broker begins to stop (`None`).
+    async fn unless_stopping<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         if self.stopping() {
-            return;
+            return None;
         }
         let parked = Parked::new();
         self.waiting.borrow_mut().park(&parked);
-        futures_lite::future::or(future, parked.woken()).await;
+        let stopping = async {
+            parked.woken().await;
+            None
+        };
+        futures_lite::future::or(async { Some(future.await) }, stopping).await
+    }
+
+    /// The core's clock as it was at the last tick, for what may be off by a tick's length: looking
+    /// at it costs nothing.
+    fn recent_ns(&self) -> u64 {
+        self.recent_ns.get()
     }
 
     /// Closes what is still open: clients that do not take their answers must not hold a stop up.
@@ -195,6 +211,7 @@ impl Session {
     pub fn end_the_useless(&self) {
         let scarce = self.small_fetches.is_scarce() || self.large_fetches.is_scarce();
         let now_ns = self.router.env.clock().now_ns();
+        self.recent_ns.set(now_ns);
         for connection in self.open.borrow().values() {
             if connection.is_idle(now_ns, self.settings.idle_deadline) {
                 connection.watch.was_idle.set(true);

@@ -5,12 +5,12 @@
 //! together in one piece. The queue is bounded: a connection with too many requests in flight is
 //! not read from. Lives on one core, between the two tasks of one connection.
 
+use super::Session;
 use super::admission::Units;
+use super::progress::{Arrival, Progress};
 use super::watch::Watch;
-use crate::env::Clock;
 use crate::env::net::WriteHalf;
 use crate::limits::{REPLY_COALESCE_BYTES, WRITE_STALL_MAX};
-use crate::metrics::CoreMetrics;
 use bytes::{Bytes, BytesMut};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -28,11 +28,17 @@ pub struct Answer {
     pub frame: Bytes,
     /// Given back once the frame is written.
     pub units: Option<Units>,
+    /// What became of the request meanwhile.
+    pub progress: Progress,
 }
 
 impl From<Bytes> for Answer {
     fn from(frame: Bytes) -> Self {
-        Self { frame, units: None }
+        Self {
+            frame,
+            units: None,
+            progress: Progress::Other,
+        }
     }
 }
 
@@ -46,8 +52,15 @@ pub enum Reply {
 
 struct Queued {
     reply: Reply,
-    /// The request's own memory: its bytes may be staged until the answer is out.
-    _request: Units,
+    request: Received,
+}
+
+/// A request that was read.
+pub struct Received {
+    /// Its own memory: its bytes may be staged until the answer is out.
+    pub units: Units,
+    /// How it came in.
+    pub arrival: Arrival,
 }
 
 /// The replies of one connection that are not written yet.
@@ -108,8 +121,8 @@ impl Replies {
         self.shared.in_flight.get() == 0
     }
 
-    /// Adds the reply to the next request, and the memory the request itself holds.
-    pub fn push(&self, reply: Reply, request: Units) {
+    /// Adds the reply to the next request.
+    pub fn push(&self, reply: Reply, request: Received) {
         let shared = &self.shared;
         if shared.broken.get() {
             return; // The peer went away while this request was started: nobody hears of it.
@@ -120,10 +133,10 @@ impl Replies {
         );
         assert!(!shared.ended.get(), "no request follows the end");
         shared.in_flight.set(shared.in_flight.get() + 1);
-        shared.queue.borrow_mut().push_back(Queued {
-            reply,
-            _request: request,
-        });
+        shared
+            .queue
+            .borrow_mut()
+            .push_back(Queued { reply, request });
         wake(&shared.writer);
     }
 
@@ -199,17 +212,21 @@ pub enum WriteEnd {
 #[derive(Default)]
 struct Gathered {
     answers: Vec<Answer>,
+    /// The requests they answer, and those that have no answer.
+    requests: Vec<Received>,
+    /// How each answered request came in.
+    arrivals: Vec<Arrival>,
     bytes: usize,
-    count: usize,
 }
 
 impl Gathered {
-    fn add(&mut self, answer: Option<Answer>) {
-        self.count += 1;
+    fn add(&mut self, answer: Option<Answer>, request: Received) {
         if let Some(answer) = answer {
             self.bytes += answer.frame.len();
+            self.arrivals.push(request.arrival);
             self.answers.push(answer);
         }
+        self.requests.push(request);
     }
 
     /// One contiguous piece; a lone frame is not copied.
@@ -227,26 +244,26 @@ impl Gathered {
 
 /// What is noted of a connection's writes.
 pub struct WriteWatch {
-    /// The core's clock.
-    pub clock: Clock,
-    /// The core's figures.
-    pub metrics: Rc<CoreMetrics>,
+    /// What the connections of this core share.
+    pub session: Session,
     /// The connection's own notes.
     pub watch: Rc<Watch>,
 }
 
 impl WriteWatch {
     fn began(&self) {
-        self.watch.writing_since_ns.set(self.clock.now_ns());
+        self.watch.writing_since_ns.set(self.session.recent_ns());
     }
 
-    fn ended(&self, bytes: usize) {
-        let began_ns = self.watch.writing_since_ns.replace(0);
-        self.metrics.requests.outbound.add(bytes as u64);
-        self.metrics
-            .stages
-            .reply
-            .record(self.clock.now_ns() - began_ns);
+    /// Counts what was written: one look at the clock for all of it.
+    fn ended(&self, gathered: &Gathered) {
+        self.watch.writing_since_ns.set(0);
+        let metrics = &self.session.router.metrics;
+        metrics.requests.outbound.add(gathered.bytes as u64);
+        let sent_ns = self.session.router.env.clock().now_ns();
+        for (answer, arrival) in gathered.answers.iter().zip(&gathered.arrivals) {
+            answer.progress.count(arrival, sent_ns, metrics);
+        }
     }
 }
 
@@ -263,21 +280,21 @@ pub async fn write_replies(replies: Replies, mut output: WriteHalf, watch: Write
             },
         };
         let mut gathered = Gathered::default();
-        let mut requests = vec![queued._request];
         let gone = async {
             replies.broken().await;
             None
         };
-        gathered.add(futures_lite::future::or(finish(queued.reply), gone).await);
+        let answer = futures_lite::future::or(finish(queued.reply), gone).await;
+        gathered.add(answer, queued.request);
         if replies.shared.broken.get() {
             return WriteEnd::Gone;
         }
-        held = gather_ready(&replies, &mut gathered, &mut requests).await;
+        held = gather_ready(&replies, &mut gathered).await;
         let piece = gathered.contiguous();
         if !piece.is_empty() {
             watch.began();
             match output.write_all(&[&piece], WRITE_STALL_MAX).await {
-                Ok(()) => watch.ended(piece.len()),
+                Ok(()) => watch.ended(&gathered),
                 Err(error) => {
                     replies.give_up();
                     let slow = error.kind() == std::io::ErrorKind::TimedOut;
@@ -289,7 +306,7 @@ pub async fn write_replies(replies: Replies, mut output: WriteHalf, watch: Write
                 }
             }
         }
-        replies.written(gathered.count);
+        replies.written(gathered.requests.len());
     }
 }
 
@@ -302,11 +319,7 @@ async fn finish(reply: Reply) -> Option<Answer> {
 
 /// Adds the following replies that are ready now. The first that is not is handed back: it was
 /// polled, and goes on where it is.
-async fn gather_ready(
-    replies: &Replies,
-    gathered: &mut Gathered,
-    requests: &mut Vec<Units>,
-) -> Option<Queued> {
+async fn gather_ready(replies: &Replies, gathered: &mut Gathered) -> Option<Queued> {
     while gathered.bytes < REPLY_COALESCE_BYTES {
         let mut queued = replies.shared.queue.borrow_mut().pop_front()?;
         let ready = match &mut queued.reply {
@@ -317,11 +330,10 @@ async fn gather_ready(
             },
         };
         match (ready, queued.reply) {
-            (Some(answer), _) => gathered.add(answer),
-            (None, Reply::Now(answer)) => gathered.add(Some(answer)),
+            (Some(answer), _) => gathered.add(answer, queued.request),
+            (None, Reply::Now(answer)) => gathered.add(Some(answer), queued.request),
             (None, Reply::Later(_)) => unreachable!("a later reply is ready or was handed back"),
         }
-        requests.push(queued._request);
     }
     None
 }

@@ -3,6 +3,7 @@
 
 use super::replies::Replies;
 use crate::env::net::ConnControl;
+use crate::limits::METRICS_TICK;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,9 +11,10 @@ use std::time::Duration;
 /// The notes of one connection. Shared by its two tasks and the tick, on one core.
 #[derive(Default)]
 pub struct Watch {
-    /// When the write under way began, in ns of the executor's clock; 0 while there is none.
+    /// The tick before the write under way began, in ns of the executor's clock; 0 while there is
+    /// none.
     pub writing_since_ns: Cell<u64>,
-    /// Since when the next request is waited for; 0 while one is read or started.
+    /// The tick before the next request was waited for; 0 while one is read or started.
     pub waiting_since_ns: Cell<u64>,
     /// The tick has ended it because it asked nothing for too long.
     pub was_idle: Cell<bool>,
@@ -42,21 +44,25 @@ impl OpenConnection {
     }
 }
 
+/// Whether something that began within a tick after `since_ns` lasts longer than `patience` for
+/// certain.
 fn longer_than(since_ns: u64, now_ns: u64, patience: Duration) -> bool {
-    since_ns > 0 && u128::from(now_ns.saturating_sub(since_ns)) > patience.as_nanos()
+    let certain = patience + METRICS_TICK;
+    since_ns > 0 && u128::from(now_ns.saturating_sub(since_ns)) > certain.as_nanos()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Goal: nothing under way is never too long; patience is exclusive.
+    /// Goal: nothing under way is never too long; patience is exclusive, and a tick is allowed for.
     #[test]
     fn patience_counts_from_the_beginning() {
         let patience = Duration::from_nanos(100);
         assert!(!longer_than(0, u64::MAX, patience));
-        assert!(!longer_than(50, 150, patience));
-        assert!(longer_than(50, 151, patience));
+        let tick_ns = METRICS_TICK.as_nanos() as u64;
+        assert!(!longer_than(50, tick_ns + 150, patience));
+        assert!(longer_than(50, tick_ns + 151, patience));
         assert!(!longer_than(500, 150, patience));
     }
 }

@@ -98,6 +98,8 @@ impl Shard {
             batches: batch.clone(),
         });
         let base_offset = partition.assign(stamp.as_ref(), view.record_count(), ticket);
+        partition.figures.in_records += u64::from(record_count);
+        partition.figures.in_bytes += batch.len() as u64;
         Ok(Appended {
             base_offset,
             log_start: partition.log_start,

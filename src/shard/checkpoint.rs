@@ -150,7 +150,7 @@ fn get_partition(
     }
     for _ in 0..input.try_get_u32_le()? {
         let first = Offset(input.try_get_i64_le()?);
-        partition.extents.push_back(StoredExtent {
+        partition.keep_extent(StoredExtent {
             first,
             last: Offset(input.try_get_i64_le()?),
             max_timestamp_so_far_ms: input.try_get_i64_le()?,

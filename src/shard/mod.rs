@@ -23,7 +23,8 @@ pub use machine::ShardState;
 use crate::base::ids::{ShardId, StageSequence, TopicId};
 use crate::env::Env;
 use crate::journal::{
-    EntryKind, Journal, JournalConfig, JournalError, Poisoned, RecoveryReport, StagedEntry,
+    CommitTimes, EntryKind, Journal, JournalConfig, JournalError, Poisoned, RecoveryReport,
+    StagedEntry,
 };
 use crate::limits::{CHECKPOINT_INTERVAL, CHECKPOINT_JOURNAL_BYTES_MIN, CHECKPOINT_JOURNAL_SHARE};
 use crate::metrics::JournalMetrics;
@@ -96,6 +97,12 @@ impl Shard {
     /// [`Poisoned`] if the disk failed: the batch may or may not exist.
     pub async fn durable(&self, ticket: StageSequence) -> Result<(), Poisoned> {
         self.journal.committed(ticket).await
+    }
+
+    /// When the block of a durable ticket was written, if it was not too long ago.
+    #[must_use]
+    pub fn commit_times(&self, ticket: StageSequence) -> Option<CommitTimes> {
+        self.journal.times_of(ticket)
     }
 
     /// Waits while too much is staged and not yet written: a producer that is held here is not read

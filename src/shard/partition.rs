@@ -34,6 +34,21 @@ pub struct Quarantine {
     pub reason: String,
 }
 
+/// What is counted of a partition since the process started, and the size of its log.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PartitionFigures {
+    /// Records accepted.
+    pub in_records: u64,
+    /// Bytes of batches accepted.
+    pub in_bytes: u64,
+    /// Records served.
+    pub out_records: u64,
+    /// Bytes of batches served.
+    pub out_bytes: u64,
+    /// Bytes of all extents.
+    pub log_bytes: u64,
+}
+
 /// One partition: its offsets, where its records rest, its producers, and who waits for more.
 #[derive(Default)]
 pub struct Partition {
@@ -56,6 +71,8 @@ pub struct Partition {
     pub quarantine: Option<Quarantine>,
     /// Whether an entry was seen after a block whose contents are unknown (see `machine.rs`).
     pub seen_after_damage: bool,
+    /// For people.
+    pub figures: PartitionFigures,
 }
 
 impl Partition {
@@ -98,7 +115,7 @@ impl Partition {
         }
         let replayed = self.next == self.committed;
         let max_timestamp_ms = self.apply_batches(batches, replayed);
-        self.extents.push_back(StoredExtent {
+        self.keep_extent(StoredExtent {
             first: base,
             last: Offset(after.0 - 1),
             max_timestamp_so_far_ms: max_timestamp_ms.max(self.max_timestamp_ms()),
@@ -110,6 +127,12 @@ impl Partition {
         }
         self.check();
         self.parked.wake_all();
+    }
+
+    /// Adds the next extent.
+    pub fn keep_extent(&mut self, stored: StoredExtent) {
+        self.figures.log_bytes += u64::from(stored.extent.len_bytes);
+        self.extents.push_back(stored);
     }
 
     /// Takes the producers and the largest timestamp from a run of batches.

@@ -5,16 +5,20 @@ use super::Shard;
 use super::error::FetchError;
 use super::parked::Parked;
 use super::partition::Partition;
-use crate::base::ids::{Offset, TopicPartition};
+use crate::base::ids::{Offset, TopicId, TopicPartition};
 use crate::base::record_batch::BatchView;
 use crate::env::SharedBuffer;
 use crate::journal::{Extent, ReadError};
 use crate::limits::FETCH_EXTENTS_MAX;
+use crate::metrics::TopicFigures;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// What a reader needs to know of a partition, and what it may read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadPlan {
+    /// The partition.
+    pub key: TopicPartition,
     /// The first offset there is.
     pub log_start: Offset,
     /// One past the last offset that may be read.
@@ -23,6 +27,17 @@ pub struct ReadPlan {
     pub offset: Offset,
     /// Where the records rest, in order; empty at the end of the log.
     pub extents: Vec<Extent>,
+}
+
+/// What was read.
+#[derive(Default)]
+pub struct ReadRecords {
+    /// Runs of whole record batches, in order.
+    pub chunks: Vec<SharedBuffer>,
+    /// Records in them, from the offset that was wanted on.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// The ends of a partition.
@@ -61,9 +76,9 @@ impl Shard {
         let state = self.state.borrow();
         let Some(partition) = state.partitions.get(key) else {
             let empty = Partition::default();
-            return plan_in(&empty, offset, bytes_max);
+            return plan_in(&empty, *key, offset, bytes_max);
         };
-        plan_in(partition, offset, bytes_max)
+        plan_in(partition, *key, offset, bytes_max)
     }
 
     /// Parks a fetch on a partition until its next commit. A partition that never had a record is
@@ -89,9 +104,10 @@ impl Shard {
         plan: &ReadPlan,
         bytes_max: usize,
         one_at_least: bool,
-    ) -> Result<Vec<SharedBuffer>, FetchError> {
+    ) -> Result<ReadRecords, FetchError> {
         let mut chunks = Vec::with_capacity(plan.extents.len());
         let mut taken_bytes = 0;
+        let mut next = plan.offset;
         let buffers = self.journal.read_many(&plan.extents).await;
         for (index, buffer) in buffers.into_iter().enumerate() {
             let buffer = match buffer {
@@ -103,17 +119,45 @@ impl Shard {
             };
             let room = bytes_max.saturating_sub(taken_bytes);
             let must = one_at_least && taken_bytes == 0;
-            let range = batches_within(&buffer, plan.offset, room, must);
+            let (range, end_offset) = batches_within(&buffer, plan.offset, room, must);
             let whole = range.end == buffer.len();
             if !range.is_empty() {
                 taken_bytes += range.len();
+                next = end_offset;
                 chunks.push(buffer.slice(range));
             }
             if !whole {
                 break;
             }
         }
-        Ok(chunks)
+        let found = ReadRecords {
+            chunks,
+            records: (next.0 - plan.offset.0).unsigned_abs(),
+            bytes: taken_bytes as u64,
+        };
+        if let Some(partition) = self.state.borrow_mut().partitions.get_mut(&plan.key) {
+            partition.figures.out_records += found.records;
+            partition.figures.out_bytes += found.bytes;
+        }
+        Ok(found)
+    }
+
+    /// Adds the figures of this shard's partitions to those of their topics.
+    pub fn add_topic_figures(&self, topics: &mut BTreeMap<TopicId, TopicFigures>) {
+        for (key, partition) in &self.state.borrow().partitions {
+            let figures = partition.figures;
+            let log = partition.committed.0 - partition.log_start.0;
+            topics.entry(key.topic).or_default().add(&TopicFigures {
+                in_records: figures.in_records,
+                in_bytes: figures.in_bytes,
+                out_records: figures.out_records,
+                out_bytes: figures.out_bytes,
+                log_records: log.unsigned_abs(),
+                log_bytes: figures.log_bytes,
+                offsets: partition.committed.0.unsigned_abs(),
+                ..TopicFigures::default()
+            });
+        }
     }
 
     /// The first batch with a record at or after `timestamp_ms`, or the one with the largest
@@ -156,6 +200,7 @@ impl Shard {
 
 fn plan_in(
     partition: &Partition,
+    key: TopicPartition,
     offset: Offset,
     bytes_max: usize,
 ) -> Result<ReadPlan, FetchError> {
@@ -167,6 +212,7 @@ fn plan_in(
         });
     }
     let mut plan = ReadPlan {
+        key,
         log_start,
         committed,
         offset,
@@ -195,23 +241,26 @@ fn plan_in(
 }
 
 /// The range of whole batches in `buffer` from the one that holds `offset` on, at most `room`
-/// bytes, but with `must` at least one.
+/// bytes, but with `must` at least one; and the offset after the last of them.
 fn batches_within(
     buffer: &[u8],
     offset: Offset,
     room: usize,
     must: bool,
-) -> std::ops::Range<usize> {
+) -> (std::ops::Range<usize>, Offset) {
     let mut start = 0;
     let mut end = 0;
+    let mut end_offset = offset;
     while let Ok((view, _)) = BatchView::split(&buffer[end..]) {
         let next = end + view.bytes().len();
         if view.last_offset() < offset.0 {
             start = next;
         } else if next - start > room && !(must && end == start) {
             break;
+        } else {
+            end_offset = Offset(view.last_offset() + 1);
         }
         end = next;
     }
-    start..end
+    (start..end, end_offset)
 }

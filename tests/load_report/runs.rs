@@ -384,3 +384,21 @@ pub fn event(at_ms: u64, kind: EventKind, text: &str) -> Event {
         text: text.to_owned(),
     }
 }
+
+/// Consumers alone: nothing is offered.
+pub fn consumers_only() -> Run {
+    let mut run = bimodal();
+    run.verification = None;
+    for interval in &mut run.intervals {
+        interval.counts.offered = 0;
+        interval.counts.sent = 0;
+        interval.counts.acknowledged = 0;
+        interval.counts.acknowledged_meanwhile = 0;
+        interval.counts.acknowledged_bytes = 0;
+        interval.counts.in_flight_max = 0;
+        let end_to_end = interval.latencies.end_to_end.clone();
+        interval.latencies = Latencies::new();
+        interval.latencies.end_to_end = end_to_end;
+    }
+    run
+}

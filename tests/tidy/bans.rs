@@ -35,6 +35,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "an end without destructors when the reader went away",
     ),
     (
+        "src/env/blocking/terminal.rs",
+        "the terminal's settings, and a wait for a key",
+    ),
+    (
         "src/env/real/preflight/tests.rs",
         "limits and filters of the test's own process",
     ),
@@ -65,6 +69,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("src/env/process/mod.rs", "system calls that no crate wraps"),
     ("src/env/process/signals.rs", "signal dispositions"),
     (
+        "src/env/process/usage.rs",
+        "system calls that no crate wraps",
+    ),
+    (
         "src/env/process/tests.rs",
         "what the above did, asked of the kernel",
     ),
@@ -93,6 +101,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
 
 /// The files that may share memory between threads, each with why.
 const SHARED_FILES: &[(&str, &str)] = &[
+    (
+        "src/env/blocking/terminal.rs",
+        "how the terminal was, for whichever thread ends the process",
+    ),
     ("src/env/process/mod.rs", "what a signal handler may touch"),
     (
         "src/env/real/executor.rs",
@@ -116,16 +128,68 @@ const SHARED_FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Types through which threads share memory. `Arc` alone shares what nobody changes, and is free.
-const SHARED_TYPES: [&str; 8] = [
+/// Types, crates and operations through which threads share memory. `Arc` alone shares what nobody
+/// changes, and is free but on the data path.
+const SHARED_TYPES: [&str; 18] = [
     "Mutex",
     "RwLock",
     "Condvar",
     "OnceLock",
     "LazyLock",
     "Barrier",
+    "Semaphore",
     "ArcSwap",
+    "UnsafeCell",
     "static mut",
+    "mpsc",
+    "parking_lot",
+    "crossbeam",
+    "fetch_add",
+    "fetch_sub",
+    "compare_exchange",
+    "compare_exchange_weak",
+    "spin_loop",
+];
+
+/// The rooms that a record passes. Nothing in them locks or changes shared memory, whatever the
+/// list above says.
+const DATA_PATH: [&str; 5] = ["session", "router", "shard", "journal", "wire"];
+
+/// Their files that may hold what counts its holders across threads (`Arc`), or a channel between
+/// cores (`flume`): each says when, and it is never for each record.
+const CROSSING_FILES: &[(&str, &str)] = &[
+    (
+        "src/journal/error.rs",
+        "why a journal is poisoned, told once",
+    ),
+    (
+        "src/router/control.rs",
+        "changes of the catalogue, on core 0",
+    ),
+    (
+        "src/router/fetch.rs",
+        "parts that another core owns: the hop",
+    ),
+    ("src/router/mesh.rs", "the hop between cores itself"),
+    (
+        "src/router/mod.rs",
+        "the ends of the lanes; the catalogue, when it changes",
+    ),
+    (
+        "src/router/produce.rs",
+        "parts that another core owns: the hop",
+    ),
+    ("src/session/connection.rs", "once, when a connection ends"),
+    (
+        "src/session/handlers/metadata.rs",
+        "topics as Metadata tells them",
+    ),
+    ("src/session/handlers/topics.rs", "changes of topics"),
+    ("src/shard/catalog.rs", "topics, changed on shard 0 only"),
+    (
+        "src/shard/control.rs",
+        "changes of the catalogue, on core 0",
+    ),
 ];
 
 /// Uses of a word or path that belongs to another room.
@@ -221,6 +285,37 @@ fn shared_memory_stays_in_the_listed_files() {
     expect_none("sharing", found.collect());
 }
 
+/// What crosses threads in a room of the data path, outside the listed files.
+fn unlisted_crossing(source: &Source, listed: &[(&str, &str)]) -> Vec<Violation> {
+    let room = source.room().unwrap_or_default();
+    if !DATA_PATH.contains(&room) || listed.iter().any(|(path, _)| *path == source.path) {
+        return Vec::new();
+    }
+    let code = &source.product;
+    let positions = ["Arc", "flume"].into_iter();
+    let positions = positions.flat_map(|name| source::words(code, name));
+    let what = "crosses threads on the data path, outside the listed files";
+    positions
+        .map(|at| Violation::new(&source.path, source::line_of(code, at), what))
+        .collect()
+}
+
+/// Goal: no lock and no atomic read-modify-write on the produce and fetch paths. Method: the rooms
+/// of the path have no file among those that may share memory, and what crosses threads in them is
+/// in the few files that say when.
+#[test]
+fn the_data_path_neither_locks_nor_shares() {
+    for (path, why) in SHARED_FILES {
+        let room = path.split('/').nth(1).unwrap_or_default();
+        assert!(!DATA_PATH.contains(&room), "{path} shares memory: {why}");
+    }
+    let sources = source::product_sources();
+    let found = sources
+        .iter()
+        .flat_map(|source| unlisted_crossing(source, CROSSING_FILES));
+    expect_none("crossing", found.collect());
+}
+
 /// A list that names a file which no longer needs it would let the next one in unseen.
 #[test]
 fn the_lists_name_only_files_that_need_them() {
@@ -246,6 +341,13 @@ fn the_lists_name_only_files_that_need_them() {
             .expect(path);
         assert!(
             !unlisted_sharing(source, &[]).is_empty(),
+            "{path} no longer needs: {why}"
+        );
+    }
+    for (path, why) in CROSSING_FILES {
+        let source = sources.iter().find(|source| source.path == *path);
+        assert!(
+            !unlisted_crossing(source.expect(path), &[]).is_empty(),
             "{path} no longer needs: {why}"
         );
     }
@@ -319,6 +421,9 @@ fn unsafe_and_sharing_are_seen() {
         "static COUNT: AtomicU64 = AtomicU64::new(0);\n",
         "static mut X: u8 = 0;\n",
         "use std::sync::{Arc, RwLock};\n",
+        "use std::sync::mpsc;\n",
+        "count.fetch_add(1, order);\n",
+        "static LOCK: parking_lot::RawMutex = x;\n",
     ] {
         let source = Source::new("src/shard/apply.rs", text);
         assert!(!unlisted_sharing(&source, &[]).is_empty(), "{text}");
@@ -328,4 +433,13 @@ fn unsafe_and_sharing_are_seen() {
         "use std::sync::Arc; let x = Atomic; MutexLike\n",
     );
     assert_eq!(unlisted_sharing(&free, &[]), Vec::new());
+}
+
+#[test]
+fn what_crosses_threads_on_the_data_path_is_seen() {
+    let text = "use std::sync::Arc;\nlet (sender, receiver) = flume::bounded(1);\n";
+    let seen = |path: &str| unlisted_crossing(&Source::new(path, text), CROSSING_FILES).len();
+    assert_eq!(seen("src/shard/append.rs"), 2);
+    assert_eq!(seen("src/router/mesh.rs"), 0, "a listed file");
+    assert_eq!(seen("src/server/core.rs"), 0, "not on the path of a record");
 }

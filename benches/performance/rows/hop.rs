@@ -8,9 +8,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::bench::{Bench, Served, beside};
+use crate::crowd::{Crowd, produce_frame, was_refused};
 use crate::figures::{Figures, Goal};
-use crate::shared::crowd::Crowd;
-use crate::shared::{produce_frame, was_refused};
 use crate::support::broker::Options;
 use crate::support::client::Connection;
 use crate::support::cluster::Cluster;

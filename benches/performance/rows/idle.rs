@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::bench::{Bench, Served, beside};
+use crate::crowd::Crowd;
 use crate::figures::{Figures, Goal};
 use crate::sample::Cost;
-use crate::shared::crowd::Crowd;
 use crate::support::client::{Connection, fetch_body, frame};
 
 const CONSUMERS: u64 = 10_000;

@@ -1,7 +1,7 @@
 //! The flags of `load`.
 
 use super::{AcksArg, BrokerArgs, CompressionArg};
-use crate::admin::load_report::{CompareArgs, ReportArgs};
+use crate::admin::load::report::{CompareArgs, ReportArgs};
 use crate::load::report::{Gate, GateError};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -32,12 +32,14 @@ pub enum FromArg {
 #[serde(rename_all = "kebab-case")]
 #[command(
     args_conflicts_with_subcommands = true,
+    // A script gives its own flags first, and the last of each counts.
+    args_override_self = true,
     after_help = "RATE is messages a second over all producers: 5000, 20k, 1.5M; `max` is a closed \
     loop, as fast as the window of requests allows, and is reported as such.\n\
-    TIME is 500ms, 10s, 5m or 1h. SIZE is 100, 1KiB; sizes are SIZE, A..B, zipf:A..B[:EXPONENT], or \
-    a list with weights such as 100*9,10KiB*1. KEYS is none (each request of a producer goes to the \
-    next partition), spread (each message does), round-robin:N, uniform:N or zipf:N[:EXPONENT]. \
-    PAYLOAD is random, compress:SHARE (so much of it zeros) or file:PATH.\n\
+    TIME is 500ms, 10s, 5m or 1h. SIZE is 100, 1KiB; sizes are SIZE, A..B, zipf:A..B[:EXPONENT], \
+    or a list with weights such as 100*9,10KiB*1. KEYS is none (each request of a producer goes to \
+    the next partition), spread (each message does), round-robin:N, uniform:N or \
+    zipf:N[:EXPONENT]. PAYLOAD is random, compress:SHARE (so much of it zeros) or file:PATH.\n\
     The response time counts from the moment a message was meant to be sent, whatever the broker \
     does; what was meant to be sent and never was is reported beside it.\n\
     Exit codes: 0 done, 1 misuse or the broker refused, 10 a --fail-if gate failed, 11 the load \
@@ -72,6 +74,9 @@ pub struct LoadArgs {
     /// With --search: where to begin
     #[arg(long, value_name = "RATE", default_value = "1000", requires = "search")]
     pub search_from: String,
+    /// With --search: how long each step lasts; the answer is confirmed for --duration
+    #[arg(long, value_name = "TIME", default_value = "3s", requires = "search")]
+    pub search_step: String,
     /// How messages are spread within a rate
     #[arg(long, value_enum, default_value = "constant")]
     pub arrivals: ArrivalsArg,
@@ -81,7 +86,7 @@ pub struct LoadArgs {
     /// Before that: in the data, out of the summary
     #[arg(long, short, value_name = "TIME", default_value = "1s")]
     pub warm_up: String,
-    /// Send so many messages and end
+    /// Send so many messages, those of the warm-up included, and end
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["steps", "ramp", "search"])]
     pub count: Option<u64>,
     /// Producers of the whole load
@@ -163,7 +168,8 @@ pub struct LoadArgs {
     /// Length of an interval, in milliseconds [default: 1000, longer for runs over 10 minutes]
     #[arg(long, value_name = "MS")]
     pub interval_ms: Option<u64>,
-    /// This process is part I of N that make one load together: give all of them the same flags
+    /// This process is part I of N that make one load together: give all of them the same flags,
+    /// --seed and --start-at among them
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     pub part: String,
     /// Begin at this moment, milliseconds since 1970

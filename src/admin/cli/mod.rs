@@ -18,7 +18,8 @@ use std::path::PathBuf;
     about = "A durable, ordered message broker that speaks the Kafka protocol",
     after_help = "Exit codes: 0 done or stopped as asked, 1 misuse or a failed request, 2 \
                   configuration or port, 3 the host lacks something, 4 data directory refused, \
-                  5 the disk failed, 6 a bug, 10-14 what `load` found, 141 the reader of the output went away."
+                  5 the disk failed, 6 a bug, 10-14 what `load` found, 141 \
+                  the reader of the output went away."
 )]
 pub struct Cli {
     /// What to do.
@@ -39,8 +40,10 @@ pub enum Verb {
     Consume(ConsumeArgs),
     /// Load a broker at a set rate and report what it did
     Load(Box<LoadArgs>),
-    /// Print the broker's metrics as JSON, or compare two such dumps
+    /// Print the broker's metrics as JSON, or what happened between two dumps
     Dump(DumpArgs),
+    /// Watch the broker's cores and topics, live or played back
+    Top(TopArgs),
     /// Check a data directory while no broker uses it
     Verify(VerifyArgs),
     /// Measure what a disk can do
@@ -301,6 +304,10 @@ pub struct ConsumeArgs {
 
 /// `dump`.
 #[derive(Args, Debug)]
+#[command(
+    after_help = "The broker also writes a dump into a file (see `penstock config dump_file`) \
+                  when it stops and when it is sent SIGUSR1."
+)]
 pub struct DumpArgs {
     /// HTTP address of the broker
     #[arg(
@@ -310,12 +317,65 @@ pub struct DumpArgs {
         default_value = "127.0.0.1:9080"
     )]
     pub http: String,
-    /// Instead, print what happened between two dumps that were saved to files
-    #[arg(long, num_args = 2, value_names = ["EARLIER", "LATER"])]
+    /// Read a dump from a file instead; of one a line, the last
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["diff", "interval", "follow"])]
+    pub file: Option<String>,
+    /// Print what happened between two dumps in files, with rates
+    #[arg(long, num_args = 2, value_names = ["EARLIER", "LATER"],
+        conflicts_with_all = ["interval", "follow"])]
     pub diff: Option<Vec<String>>,
+    /// Print what happens in the next S seconds, with rates
+    #[arg(long, value_name = "S")]
+    pub interval: Option<f64>,
+    /// Print a whole dump a line every --interval seconds [1], for `top --from`
+    #[arg(long)]
+    pub follow: bool,
+    /// With --follow: stop after so many
+    #[arg(long, value_name = "N", requires = "follow")]
+    pub count: Option<u64>,
     /// Without the encoded histograms that make dumps mergeable
     #[arg(long)]
     pub brief: bool,
+}
+
+/// `top`.
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    /// HTTP address of the broker
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "PENSTOCK_HTTP",
+        default_value = "127.0.0.1:9080"
+    )]
+    pub http: String,
+    /// Seconds between two looks
+    #[arg(long, value_name = "S", default_value = "1")]
+    pub interval: f64,
+    /// Play back a file that `dump --follow` wrote
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<PathBuf>,
+    /// Print one frame as text and end, as when the output is no terminal
+    #[arg(long, visible_alias = "plain")]
+    pub once: bool,
+    /// Size of the frame [default: the terminal's; without one 80 columns, as many rows as needed]
+    #[arg(long, value_name = "COLUMNSxROWS")]
+    pub size: Option<String>,
+    /// Letters and digits only [default: as the locale can show]
+    #[arg(long)]
+    pub ascii: bool,
+    /// What to show first
+    #[arg(long, value_enum, default_value = "cores")]
+    pub tab: TabArg,
+}
+
+/// The tabs of `top`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+#[expect(missing_docs, reason = "the names say all")]
+pub enum TabArg {
+    Cores,
+    Topics,
+    Groups,
 }
 
 /// `verify`.

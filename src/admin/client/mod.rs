@@ -4,6 +4,7 @@
 mod connection;
 mod error;
 mod fetch;
+pub mod http;
 mod offsets;
 mod retry;
 mod topics;

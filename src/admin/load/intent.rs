@@ -12,6 +12,7 @@ use crate::load::plan::schedule::{Arrivals, Schedule, Stretch};
 use crate::load::plan::timeline::{Section, Timeline};
 use crate::load::plan::{Consume, Plan, Produce, Target};
 use crate::load::run::{Phase, Step};
+use crate::load::search::Bound;
 use crate::load::worker::Pace;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,10 +29,12 @@ pub enum Rates {
     Steps(Vec<Option<(f64, f64)>>),
     /// Nothing is sent.
     Silent,
+    /// The highest that keeps a bound, from this one on, in steps of so many nanoseconds.
+    Search(Bound, f64, u64),
 }
 
 /// Everything but the cluster.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Intent {
     /// Seed of every random choice.
     pub seed: u64,
@@ -68,7 +71,7 @@ pub fn read(args: &LoadArgs) -> Result<Intent, AdminError> {
     };
     let steps = match &rates {
         Rates::Steps(steps) => steps.len() as u64,
-        Rates::Silent => 1,
+        Rates::Silent | Rates::Search(..) => 1,
     };
     // Reading has nothing to warm up for, and would be over before that.
     let warm_up_ns = if args.consume_only { 0 } else { warm_up_ns };
@@ -76,8 +79,11 @@ pub fn read(args: &LoadArgs) -> Result<Intent, AdminError> {
     let interval_ns = match args.interval_ms {
         Some(0) => return Err(usage("an interval takes at least 1 ms".to_owned())),
         Some(ms) => ms * MS,
-        None if length_ns == ENDLESS_NS => 1000 * MS,
         None => {
+            let whole_ns = match length_ns {
+                ENDLESS_NS => counted_ns(args.count, &rates),
+                _ => whole_ns,
+            };
             let least = whole_ns.div_ceil(limits::LOAD_INTERVALS_MAX);
             least.max(1000 * MS).next_multiple_of(1000 * MS)
         }
@@ -96,6 +102,17 @@ pub fn read(args: &LoadArgs) -> Result<Intent, AdminError> {
     })
 }
 
+/// How long a number of messages takes at a rate that is known, about.
+fn counted_ns(count: Option<u64>, rates: &Rates) -> u64 {
+    match (count, rates) {
+        (Some(count), Rates::Steps(steps)) => match steps.first() {
+            Some(Some((rate, _))) => (count as f64 / rate * 1e9) as u64,
+            _ => 0,
+        },
+        _ => 0,
+    }
+}
+
 /// Small enough to be typed again.
 fn random_seed() -> u64 {
     u64::from(u32::from_le_bytes(process::random_bytes::<4>()))
@@ -108,6 +125,16 @@ fn rates(args: &LoadArgs) -> Result<Rates, String> {
     if let Some(text) = &args.ramp {
         let ends = texts::range(text, texts::rate)?;
         return Ok(Rates::Steps(vec![Some(ends)]));
+    }
+    if let Some(text) = &args.search {
+        let (name, limit) = text
+            .split_once('<')
+            .ok_or_else(|| format!("`{text}` is no bound: 'p99<10ms' is"))?;
+        let limit_us = texts::time_ns(limit)? / 1000;
+        let bound = Bound::new(text, name.trim(), limit_us)?;
+        let step_ns = texts::time_ns(&args.search_step)?.max(MS) / MS * MS;
+        let from = texts::rate(&args.search_from)?;
+        return Ok(Rates::Search(bound, from, step_ns));
     }
     let one = |text: &str| -> Result<Option<(f64, f64)>, String> {
         match text.trim() {
@@ -129,8 +156,18 @@ impl Intent {
     pub fn stage(&self) -> StagePlan {
         match &self.rates {
             Rates::Steps(steps) => self.stage_of(steps, |number| (number + 1).to_string()),
+            Rates::Search(_, from, _) => self.search_stage(*from, self.length_ns, "confirm"),
             Rates::Silent => self.silent_stage(),
         }
+    }
+
+    /// One step of a search: it warms up anew, as every rate has its own settled state.
+    #[must_use]
+    pub fn search_stage(&self, rate: f64, length_ns: u64, name: &str) -> StagePlan {
+        let mut intent = self.clone();
+        intent.length_ns = length_ns;
+        intent.warm_up_ns = self.warm_up_ns.min(length_ns / 2) / MS * MS;
+        intent.stage_of(&[Some((rate, rate))], |_| name.to_owned())
     }
 
     fn silent_stage(&self) -> StagePlan {
@@ -212,7 +249,7 @@ pub fn plan(args: &LoadArgs, intent: &Intent, target: Target) -> Result<Plan, Ad
     let mut cpus = texts::cpus(args.workers.as_deref(), &allowed).map_err(usage)?;
     let produce = match intent.rates {
         Rates::Silent => None,
-        Rates::Steps(_) => Some(produce(args, intent)?),
+        Rates::Steps(_) | Rates::Search(..) => Some(produce(args, intent)?),
     };
     let consume = consume(args)?;
     let is_stamped = produce.as_ref().is_none_or(|produce| produce.stamped);
@@ -262,6 +299,13 @@ fn produce(args: &LoadArgs, intent: &Intent) -> Result<Produce, AdminError> {
             "{} producers cannot be shared by {} processes",
             args.producers, part.1
         )));
+    }
+    if part.1 > 1 && (args.seed.is_none() || (args.consumers > 0 && args.start_at.is_none())) {
+        return Err(usage(
+            "the parts of one load know each other's messages by --seed and --start-at: give all \
+             of them the same"
+                .to_owned(),
+        ));
     }
     let acks = match args.acks {
         AcksArg::Zero => 0,

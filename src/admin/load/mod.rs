@@ -1,22 +1,27 @@
 //! `load`: reads what is wanted, makes the topics ready, lets `load::conduct` run it and hands the
 //! outcome to the reports.
 
+mod beside;
 mod cluster;
 mod intent;
+pub mod report;
 mod texts;
 mod watch;
 
 use super::cli::{FromArg, LoadArgs, ToldVerb};
 use super::client::{Client, Landmark};
 use super::error::AdminError;
-use super::load_report;
 use super::output::{self, Output};
 use crate::base::exit::ExitCode;
 use crate::env::process;
+use crate::env::real::preflight;
+use crate::limits;
 use crate::load::conduct::{Conductor, LoadError, World};
 use crate::load::plan::Target;
-use crate::load::report::{self, Checked, Kind, Outputs, Summary};
+use crate::load::report::{Checked, Kind, Outputs, Summary, table, write_all};
 use crate::load::run::{About, Run, Setup};
+use crate::load::search::{Bound, Next, Search};
+use intent::{Intent, Rates};
 use std::sync::Arc;
 
 /// Runs the verb.
@@ -25,14 +30,20 @@ use std::sync::Arc;
 /// The flags make no sense, the broker cannot be used, or the run did not succeed.
 pub fn run(args: &LoadArgs, out: &mut Output) -> Result<(), AdminError> {
     match &args.told {
-        Some(ToldVerb::Report(args)) => load_report::report(args, out),
-        Some(ToldVerb::Compare(args)) => load_report::compare(args, out),
+        Some(ToldVerb::Report(args)) => report::report(args, out),
+        Some(ToldVerb::Compare(args)) => report::compare(args, out),
         None => tell(args, &conduct(args)?, out),
     }
 }
 
-fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
+/// Runs the load and tells what it was and saw, without a word about it.
+///
+/// # Errors
+/// The flags make no sense, or the broker cannot be used.
+pub fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
     let intent = intent::read(args)?;
+    // Each producer has a connection to each broker.
+    let _ = preflight::raise_limits();
     let began = process::monotonic_ns();
     let mut client = Client::new(&args.broker);
     let names = names(args);
@@ -49,13 +60,26 @@ fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
         ..Setup::default()
     };
     let (interrupt, interrupts) = flume::unbounded();
-    process::watch_stop_signals(move |_| {
+    process::watch_stop_signals_or(ExitCode::Misuse, move |_| {
         // Nobody listens any more once the load is over.
         let _ = interrupt.send(());
     })
     .map_err(|error| AdminError::Host(error.to_string()))?;
     let mut watch = watch::Watch::new(watching, args.quiet);
-    let about = about(args, &intent, brokers(&plan.target));
+    let mut about = about(args, &intent, brokers(&plan.target));
+    if let Some(folder) = &args.probe {
+        let floor = beside::floor(folder);
+        about.floor = Some(floor.map_err(|error| AdminError::Data(error.to_string()))?);
+    }
+    let sampler = match &args.broker_http {
+        Some(address) => {
+            let started = beside::Sampler::start(address, intent.interval_ns);
+            let sampler = started.map_err(AdminError::Broker)?;
+            about.broker = format!("{} at {}", sampler.broker(), about.broker);
+            Some(sampler)
+        }
+        None => None,
+    };
     let world = World {
         interrupts,
         ask_leaders: Box::new(move || {
@@ -67,8 +91,41 @@ fn conduct(args: &LoadArgs) -> Result<Run, AdminError> {
         watch: Box::new(|glimpse| watch.show(glimpse)),
     };
     let mut conductor = Conductor::start(&plan, about, setup, world)?;
-    conductor.run_stage(&intent.stage(), args.start_at);
-    Ok(conductor.finish())
+    match &intent.rates {
+        Rates::Search(bound, from, step_ns) => {
+            search(&mut conductor, &intent, (bound, *from, *step_ns));
+        }
+        _ => drop(conductor.run_stage(&intent.stage(), args.start_at)),
+    }
+    let mut run = conductor.finish();
+    if let Some(sampler) = sampler {
+        sampler.add_to(&mut run);
+    }
+    Ok(run)
+}
+
+/// Runs the steps of a search, and the full run that confirms its answer.
+fn search(
+    conductor: &mut Conductor<'_>,
+    intent: &Intent,
+    (bound, from, step_ns): (&Bound, f64, u64),
+) {
+    let mut search = Search::new(from, f64::from(limits::LOAD_RATE_MAX));
+    let mut number = 0;
+    while !conductor.is_ended() {
+        let stage = match search.next() {
+            Next::Step(rate) => {
+                number += 1;
+                intent.search_stage(rate, step_ns, &number.to_string())
+            }
+            Next::Confirm(rate) => intent.search_stage(rate, intent.length_ns, "confirm"),
+            Next::Done(_) => return,
+        };
+        let outcome = conductor.run_stage(&stage, None);
+        let verdict = bound.judge(&outcome.total, outcome.busy);
+        conductor.note_verdict(verdict);
+        search.note(verdict);
+    }
 }
 
 /// Where reading begins, if anybody reads.
@@ -133,8 +190,8 @@ fn tell(args: &LoadArgs, run: &Run, out: &mut Output) -> Result<(), AdminError> 
         html: args.html.clone(),
     };
     // The files first: a reader that closes our output must not cost the results.
-    report::write_all(run, &outputs).map_err(|error| AdminError::Failed(error.to_string()))?;
-    out.bytes(report::table(run).as_bytes())?;
+    write_all(run, &outputs).map_err(|error| AdminError::Failed(error.to_string()))?;
+    out.bytes(table(run).as_bytes())?;
     out.flush()?;
     let summary = Summary::of(run);
     match exit_code(&summary) {
@@ -156,9 +213,9 @@ fn exit_code(summary: &Summary) -> Option<ExitCode> {
         Some(ExitCode::GeneratorLimited)
     } else if has(Kind::NoAnswer) || summary.thresholds.iter().any(|checked| checked.failed) {
         Some(ExitCode::GateFailed)
-    } else if has(Kind::BrokerLost) {
-        Some(ExitCode::SendsFailed)
-    } else if has(Kind::Errors) && !summary.thresholds.iter().any(gates_errors) {
+    } else if has(Kind::BrokerLost)
+        || has(Kind::Errors) && !summary.thresholds.iter().any(gates_errors)
+    {
         Some(ExitCode::SendsFailed)
     } else {
         None

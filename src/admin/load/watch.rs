@@ -54,8 +54,8 @@ impl Watch {
                 let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / passed;
                 let lag_ns = workers.values().map(|one| one.lag_ns).max().unwrap_or(0);
                 output::note(&format!(
-                    "{seconds:>6.1} s  sent {:>9.0}/s  acked {:>9.0}/s  p50 {:>7} us  p99 {:>7} us  \
-                     in flight {:>6}  lag {:>6} us",
+                    "{seconds:>6.1} s  sent {:>9.0}/s  acked {:>9.0}/s  p50 {:>7} us  \
+                     p99 {:>7} us  in flight {:>6}  lag {:>6} us",
                     rate(sent, self.last.1),
                     rate(acknowledged, self.last.2),
                     recent.value_at_quantile(0.5),

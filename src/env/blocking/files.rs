@@ -101,6 +101,23 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
+/// As [`write_file`], with the file that was there kept under the same name and `.1`. At no time is
+/// there no file, once there was one.
+///
+/// # Errors
+/// As [`write_file`].
+pub fn keep_previous(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".1");
+    let previous = path.with_file_name(name);
+    if path.exists() {
+        let _ = fs::remove_file(&previous);
+        // A file system without links has no previous one.
+        let _ = fs::hard_link(path, &previous);
+    }
+    write_file(path, bytes)
+}
+
 /// The files (not folders) of a directory, sorted by name.
 ///
 /// # Errors
@@ -187,6 +204,20 @@ mod tests {
         assert!(input.read_line(&mut line, 4).expect("read"));
         let error = input.read_line(&mut line, 4).expect_err("too long");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    /// Goal: one previous version is kept, whole. Method: write three.
+    #[test]
+    fn the_previous_version_is_kept() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("dump.json");
+        for text in [&b"1"[..], b"2", b"3"] {
+            keep_previous(&path, text).expect("written");
+        }
+        assert_eq!(fs::read(&path).expect("read"), b"3");
+        let previous = directory.path().join("dump.json.1");
+        assert_eq!(fs::read(previous).expect("read"), b"2");
+        assert_eq!(list_files(directory.path()).expect("listed").len(), 2);
     }
 
     /// Goal: whole files are bounded, readers stop at the end, and listings are sorted. Method:

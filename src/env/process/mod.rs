@@ -7,6 +7,7 @@ pub mod lock;
 pub mod notify;
 pub mod ready;
 pub mod signals;
+pub mod usage;
 
 pub use facts::{
     affinity_cpus, clock_source, command_line, cpu_model, hostname, kernel_release, memory_bytes,
@@ -16,7 +17,11 @@ pub use host_tree::{HostTree, make_folder_of, remove_file_if_any, settled_path};
 pub use lock::{DataLock, LockError, data_dir, is_file};
 pub use notify::{Supervisor, SupervisorSettings};
 pub use ready::{remove_ready_file, write_ready_file};
-pub use signals::{StopSignal, ignore_sigpipe, restore_sigpipe, watch_stop_signals};
+pub use signals::{
+    StopSignal, ignore_sigpipe, restore_sigpipe, watch_dump_signal, watch_stop_signals,
+    watch_stop_signals_or,
+};
+pub use usage::{Usage, usage};
 
 use crate::base::exit::ExitCode;
 use std::any::Any;
@@ -44,6 +49,8 @@ pub fn exit_now(code: ExitCode, reason: &str) -> ! {
         // Normally gone within microseconds; a hook that hangs must not keep the process.
         std::thread::sleep(Duration::from_secs(2));
     } else {
+        // What is said on a screen that is then left would be lost.
+        super::blocking::give_back();
         // A dead standard error is no reason to fail differently.
         let _ = writeln!(std::io::stderr(), "penstock: {reason}");
         if let Some(hook) = EXIT_HOOK.get() {

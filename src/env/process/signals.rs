@@ -1,10 +1,11 @@
-//! SIGTERM and SIGINT as messages; the second one ends the process at once. SIGPIPE either way.
+//! SIGTERM and SIGINT as messages; the second one ends the process at once. SIGUSR1 as a message.
+//! SIGPIPE either way.
 //!
 //! Signals are taken on a thread of their own, never on an executor.
 
 use crate::base::exit::ExitCode;
 use crate::env::error::at;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io;
 
@@ -35,6 +36,17 @@ impl StopSignal {
 /// # Errors
 /// When the kernel refuses the handler or the thread.
 pub fn watch_stop_signals(on_stop: impl FnOnce(StopSignal) + Send + 'static) -> io::Result<()> {
+    watch_stop_signals_or(ExitCode::Stopped, on_stop)
+}
+
+/// The same for a process whose work is lost by the second signal: it ends with `second`.
+///
+/// # Errors
+/// As [`watch_stop_signals`].
+pub fn watch_stop_signals_or(
+    second: ExitCode,
+    on_stop: impl FnOnce(StopSignal) + Send + 'static,
+) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| at("handle", "SIGTERM and SIGINT".to_owned(), error))?;
     let mut on_stop = Some(on_stop);
@@ -48,10 +60,25 @@ pub fn watch_stop_signals(on_stop: impl FnOnce(StopSignal) + Send + 'static) -> 
             match on_stop.take() {
                 Some(on_stop) => on_stop(signal),
                 None => super::exit_now(
-                    ExitCode::Stopped,
+                    second,
                     &format!("stopped at once by a second {}", signal.name()),
                 ),
             }
+        }
+    })?;
+    Ok(())
+}
+
+/// Calls `on_ask` on a thread of its own for each SIGUSR1, which would end the process otherwise.
+///
+/// # Errors
+/// When the kernel refuses the handler or the thread.
+pub fn watch_dump_signal(mut on_ask: impl FnMut() + Send + 'static) -> io::Result<()> {
+    let mut signals =
+        Signals::new([SIGUSR1]).map_err(|error| at("handle", "SIGUSR1".to_owned(), error))?;
+    super::spawn_thread("dump signal", move || {
+        for _ in signals.forever() {
+            on_ask();
         }
     })?;
     Ok(())

@@ -3,6 +3,7 @@
 
 use super::ahead::Ahead;
 use super::tickets::Tickets;
+use super::times::{CommitTimes, RecentTimes};
 use crate::base::ids::{BlockSequence, Position, StageSequence};
 use crate::env::sim::Bug;
 use crate::env::{Env, SharedBuffer};
@@ -54,6 +55,7 @@ pub(in crate::journal) struct Core {
     /// The segment house task runs.
     pub(in crate::journal) housekeeping: Cell<bool>,
     pub(super) tickets: Tickets,
+    recent_times: RefCell<RecentTimes>,
     pub(super) writer_waker: RefCell<Option<Waker>>,
     /// When the last block became durable.
     pub(super) last_commit_ns: Cell<u64>,
@@ -105,6 +107,7 @@ impl Core {
             housekeeping: Cell::new(false),
             machine: parts.machine,
             tickets: Tickets::default(),
+            recent_times: RefCell::default(),
             room_waiters: RefCell::new(Vec::new()),
             close_waiters: RefCell::new(Vec::new()),
             writer_waker: RefCell::new(None),
@@ -118,9 +121,8 @@ impl Core {
 
     pub(in crate::journal) fn stage(&self, entry: StagedEntry) -> StageSequence {
         assert!(!self.closing.get(), "staged after close");
-        let now_ns = self.env.clock().now_ns();
         let mut planner = self.planner.borrow_mut();
-        let sequence = planner.stage(entry, now_ns);
+        let sequence = planner.stage(entry);
         if self.tickets.is_poisoned() {
             planner.drop_staged();
         }
@@ -139,6 +141,10 @@ impl Core {
 
     pub(in crate::journal) fn committed_sequence(&self) -> StageSequence {
         StageSequence(self.tickets.committed())
+    }
+
+    pub(in crate::journal) fn times_of(&self, sequence: StageSequence) -> Option<CommitTimes> {
+        self.recent_times.borrow().of(sequence.0)
     }
 
     pub(in crate::journal) async fn room(&self) -> Result<(), Poisoned> {
@@ -298,6 +304,14 @@ impl Core {
         drop(machine);
         self.applying.set(false);
         self.counters.payload.add(payload);
+        if let Some(times) = block.times {
+            let released_ns = self.last_commit_ns.get();
+            let times = CommitTimes {
+                released_ns,
+                ..times
+            };
+            self.recent_times.borrow_mut().note(block.stage_last, times);
+        }
         if !self.env.planted(Bug::AcknowledgeBeforeFlush) {
             self.tickets.release(block.stage_last);
         }

@@ -8,12 +8,12 @@ use super::walk::Walk;
 use crate::base::ids::Position;
 use crate::env::sim::Bug;
 use crate::env::{File, SharedBuffer};
-use crate::journal::JournalError;
 use crate::journal::commit::{Core, Parts};
 use crate::journal::format::{self, SealReason};
 use crate::journal::pack::{Planner, SMALL_BLOCK_BYTES, Tail};
 use crate::journal::segment::{self, OpenSegment, Segments};
 use crate::journal::space::Space;
+use crate::journal::{CommitTimes, JournalError};
 use crate::limits::{BLOCK_ALIGN, RECOVERY_REPORTS_MAX, SCAN_BYTES};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -259,7 +259,7 @@ impl Opening {
         let header = planner.keep(buffer.clone());
         file.write_all_at(buffer.clone(), offset).await?;
         file.sync_data().await?;
-        planner.written(header.sequence);
+        planner.written(header.sequence, CommitTimes::default());
         let block = planner.pop_durable().expect("its only block is written");
         self.note_block(&Scanned {
             header,

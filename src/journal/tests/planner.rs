@@ -44,16 +44,13 @@ fn pack(planner: &mut Planner) -> Option<Vec<u8>> {
 fn entries_are_grouped_by_partition() {
     let config = small_config();
     let mut planner = planner(&config);
-    planner.stage(records(1, 0, 1, 8), 5);
-    planner.stage(
-        StagedEntry::State {
-            kind: EntryKind::Topic,
-            body: body(2, 8).into(),
-        },
-        6,
-    );
-    planner.stage(records(0, 10, 3, 8), 7);
-    planner.stage(records(1, 2, 4, 8), 8);
+    planner.stage(records(1, 0, 1, 8));
+    planner.stage(StagedEntry::State {
+        kind: EntryKind::Topic,
+        body: body(2, 8).into(),
+    });
+    planner.stage(records(0, 10, 3, 8));
+    planner.stage(records(1, 2, 4, 8));
     let bytes = pack(&mut planner).expect("there is room");
     let header = super::super::format::decode_header(&bytes).unwrap();
     let entry = |index| decode_entry(&header, index, &bytes).unwrap();
@@ -81,8 +78,8 @@ fn entries_are_grouped_by_partition() {
 fn a_gap_in_offsets_panics() {
     let config = small_config();
     let mut planner = planner(&config);
-    planner.stage(records(1, 0, 1, 8), 0);
-    planner.stage(records(1, 3, 2, 8), 0);
+    planner.stage(records(1, 0, 1, 8));
+    planner.stage(records(1, 3, 2, 8));
     pack(&mut planner);
 }
 
@@ -95,16 +92,13 @@ fn a_false_record_count_panics() {
     let StagedEntry::Records { batches, .. } = records(1, 0, 1, 8) else {
         unreachable!()
     };
-    planner.stage(
-        StagedEntry::Records {
-            partition: partition(1),
-            base_offset: Offset(0),
-            leader_epoch: 5,
-            record_count: 3,
-            batches,
-        },
-        0,
-    );
+    planner.stage(StagedEntry::Records {
+        partition: partition(1),
+        base_offset: Offset(0),
+        leader_epoch: 5,
+        record_count: 3,
+        batches,
+    });
     pack(&mut planner);
 }
 
@@ -115,7 +109,7 @@ fn a_full_segment_rolls() {
     let mut planner = planner(&config);
     let mut rolled = false;
     for id in 0..40 {
-        planner.stage(records(0, id * 2, 1, 6000), 0);
+        planner.stage(records(0, id * 2, 1, 6000));
         match planner.plan() {
             Plan::Roll => {
                 rolled = true;
@@ -123,7 +117,7 @@ fn a_full_segment_rolls() {
             }
             Plan::Block(_) => {
                 pack(&mut planner);
-                planner.written(planner.tail().sequence);
+                planner.written(planner.tail().sequence, CommitTimes::default());
                 assert!(planner.pop_durable().is_some());
             }
             Plan::Wait => panic!("nothing is in flight"),
@@ -149,7 +143,7 @@ proptest! {
             match action {
                 0 => {
                     staged += 1;
-                    planner.stage(records(0, next, staged, len), 1);
+                    planner.stage(records(0, next, staged, len));
                     next += 2;
                 }
                 1 => {
@@ -163,7 +157,7 @@ proptest! {
                     if !open.is_empty() {
                         let index = usize::from(choice) % open.len();
                         let (sequence, _) = open.remove(index);
-                        planner.written(sequence);
+                        planner.written(sequence, CommitTimes::default());
                     }
                     while let Some(block) = planner.pop_durable() {
                         prop_assert!(block.stage_last >= durable);

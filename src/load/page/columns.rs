@@ -45,10 +45,23 @@ impl Column {
 pub fn of(run: &Run, columns_max: usize) -> Vec<Column> {
     let lasting: Vec<&Interval> = run.intervals.iter().filter(|i| i.length_ms > 0).collect();
     let each = lasting.len().div_ceil(columns_max).max(1);
-    lasting.chunks(each).map(column).collect()
+    let end_to_end = is_end_to_end(run);
+    lasting
+        .chunks(each)
+        .map(|part| column(part, end_to_end))
+        .collect()
 }
 
-fn column(intervals: &[&Interval]) -> Column {
+/// Whether there is nothing but receipts to show.
+#[must_use]
+pub fn is_end_to_end(run: &Run) -> bool {
+    let sent = |interval: &Interval| {
+        interval.latencies.response.len() + interval.latencies.unanswered.len() > 0
+    };
+    !run.intervals.iter().any(sent)
+}
+
+fn column(intervals: &[&Interval], end_to_end: bool) -> Column {
     let (first, last) = (intervals[0], intervals[intervals.len() - 1]);
     let mut counts = Counts::default();
     let mut response = latency_histogram();
@@ -60,7 +73,14 @@ fn column(intervals: &[&Interval]) -> Column {
         counts.in_flight_max = in_flight_max;
         let latencies = &interval.latencies;
         for (sum, part) in [
-            (&mut response, &latencies.response),
+            (
+                &mut response,
+                if end_to_end {
+                    &latencies.end_to_end
+                } else {
+                    &latencies.response
+                },
+            ),
             (&mut unanswered, &latencies.unanswered),
             (&mut lag, &latencies.schedule_lag),
         ] {

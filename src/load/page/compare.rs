@@ -252,7 +252,7 @@ impl Comparison {
             body.push_str(&paragraph(&format!("{words} {}.", rate(limit))));
         }
         body.push_str(&self.panels(case, &[(Value::Rate, "line panel")], limit));
-        body.push_str("<h3>Response time: p50 (dark) and p99 (coloured)</h3>");
+        body.push_str("<h3>Response time: p50 (lower line) and p99 (upper line)</h3>");
         let lines = [(Value::P50, "line plain"), (Value::P99, "line k99")];
         let limit = self.limit.p50_us.map(finite).filter(|limit| *limit > 0.0);
         if let Some(limit) = limit {

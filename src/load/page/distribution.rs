@@ -9,9 +9,9 @@ const MARKS: [(f64, &str); 3] = [(0.5, "p50"), (0.95, "p95"), (0.99, "p99")];
 
 /// Draws it.
 #[must_use]
-pub fn chart(spectrum: &Spectrum, size: Size) -> String {
+pub fn chart((name, spectrum): (&str, &Spectrum), size: Size) -> String {
     let height = 200.0;
-    let mut svg = Svg::new(size.width(), height, "Distribution of the response time");
+    let mut svg = Svg::new(size.width(), height, "Distribution of the times");
     let (Some(least), Some(most)) = (spectrum.min(), spectrum.max()) else {
         return empty("no samples", size);
     };
@@ -57,7 +57,7 @@ pub fn chart(spectrum: &Spectrum, size: Size) -> String {
         (2.0, 12.0),
         Anchor::Start,
         "caption",
-        "how often each response time was",
+        &format!("how often each {name} time was"),
     );
     marks(&mut svg, frame, &x, (spectrum, size));
     svg.finish()

@@ -92,28 +92,7 @@ fn latencies(svg: &mut Svg, frame: Frame, x: &Scale, what: (&[Dot<'_>], &About))
     let y = Scale::log(least.min(most), most, frame.bottom, frame.top);
     axis_left(svg, frame, &y, 24.0, latency_tick);
     axis_below(svg, frame, x, 80.0, short);
-    if let Some(floor) = floor {
-        let at = y.at(floor.p50_us as f64);
-        svg.line((frame.left, at), (frame.right, at), "floor");
-        let text = "bare write + flush, p50";
-        svg.text(
-            (frame.right - 6.0, at - 5.0),
-            Anchor::End,
-            "floor-label halo",
-            text,
-        );
-    }
-    if let Some(bound) = bound {
-        let at = y.at(bound);
-        svg.line((frame.left, at), (frame.right, at), "bound");
-        let text = format!("bound: {}", latency_tick(bound));
-        svg.text(
-            (frame.left + 6.0, at - 5.0),
-            Anchor::Start,
-            "bound-label halo",
-            &text,
-        );
-    }
+    rules(svg, frame, &y, about);
     let mut labels: Vec<EndLabel> = Vec::new();
     for (quantile, name, class) in LINES {
         let places: Vec<(f64, f64, &Dot<'_>)> = dots
@@ -130,6 +109,38 @@ fn latencies(svg: &mut Svg, frame: Frame, x: &Scale, what: (&[Dot<'_>], &About))
                 .map(|(_, end)| (*end, class.to_owned(), name.to_owned())),
         );
     }
+    answer(svg, frame, x, dots);
+    end_labels(svg, frame, labels);
+}
+
+/// The machine's own limit, and what the search was held against.
+fn rules(svg: &mut Svg, frame: Frame, y: &Scale, about: &About) {
+    if let Some(floor) = about.floor {
+        let at = y.at(floor.p50_us as f64);
+        svg.line((frame.left, at), (frame.right, at), "floor");
+        let text = "bare write + flush, p50";
+        svg.text(
+            (frame.right - 6.0, at - 5.0),
+            Anchor::End,
+            "floor-label halo",
+            text,
+        );
+    }
+    if let Some(bound) = bound_us(about) {
+        let at = y.at(bound);
+        svg.line((frame.left, at), (frame.right, at), "bound");
+        let text = format!("bound: {}", latency_tick(bound));
+        svg.text(
+            (frame.left + 6.0, at - 5.0),
+            Anchor::Start,
+            "bound-label halo",
+            &text,
+        );
+    }
+}
+
+/// The chosen rate.
+fn answer(svg: &mut Svg, frame: Frame, x: &Scale, dots: &[Dot<'_>]) {
     if let Some(dot) = dots.iter().find(|dot| dot.chosen) {
         let at = x.at(dot.rate);
         svg.line((at, frame.top), (at, frame.bottom), "chosen-line");
@@ -147,7 +158,6 @@ fn latencies(svg: &mut Svg, frame: Frame, x: &Scale, what: (&[Dot<'_>], &About))
             &text,
         );
     }
-    end_labels(svg, frame, labels);
 }
 
 fn mark(svg: &mut Svg, place: (f64, f64), dot: &Dot<'_>, class: &str) {

@@ -45,7 +45,7 @@ pub fn single(run: &Run, summary: &Summary) -> String {
     body.push_str(&parts::strip(run, summary));
     body.push_str(&parts::thresholds(summary));
     body.push_str("<h2>How long messages took</h2>");
-    body.push_str(&paragraph(spectrum_words(run)));
+    body.push_str(&paragraph(spectrum_words(run, summary)));
     body.push_str(&both(|size| {
         let gap = summary.totals.service.count() > 0;
         spectrum::chart(&response_and_service(summary), gap, run.about.floor, size)
@@ -62,7 +62,7 @@ pub fn single(run: &Run, summary: &Summary) -> String {
     body.push_str(&timeline::chart(run));
     body.push_str("<h2>Which times were how frequent</h2>");
     body.push_str(&both(|size| {
-        distribution::chart(&summary.totals.response, size)
+        distribution::chart(summary.totals.foremost(), size)
     }));
     body.push_str("<h2>Messages</h2>");
     body.push_str(&parts::counts(summary));
@@ -124,10 +124,14 @@ pub fn run_name(path: &Path) -> String {
 
 const KNEE_WORDS: &str = "Each dot is a step; hollow: it broke the bound or had errors; crossed \
     out: the generator could not keep that rate, so it says nothing about the broker.";
-const TIME_WORDS: &str = "Each column is a stretch of time, each row a response time. A dashed \
+const TIME_WORDS: &str = "Each column is a stretch of time, each row a time taken. A dashed \
     percentile has fewer than ten samples beyond it in that column.";
 
-fn spectrum_words(run: &Run) -> &'static str {
+fn spectrum_words(run: &Run, summary: &Summary) -> &'static str {
+    if summary.totals.is_consume_only() {
+        return "End to end runs from when a message should have been sent to its receipt by a \
+                consumer. Lower is better; dashed where fewer than ten samples lie beyond.";
+    }
     if is_closed_loop(run) {
         return "A closed loop: each answer makes room for the next send, so response and service \
                 are nearly the same and say nothing about a rate. Dashed where fewer than ten \

@@ -46,7 +46,7 @@ impl Value {
     }
 }
 
-const WIDTH: f64 = 270.0;
+const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 210.0;
 
 /// Draws a row of panels.
@@ -73,12 +73,12 @@ pub fn draw(
         let mut svg = Svg::new(WIDTH, HEIGHT, panel.title);
         let frame = Frame {
             left: 52.0,
-            right: WIDTH - 8.0,
+            right: WIDTH - 34.0,
             top: 40.0,
             bottom: HEIGHT - 36.0,
         };
         // Room beyond the outermost dots for their labels.
-        let y = Scale::log(least.min(most) * 0.5, most * 1.3, frame.bottom, frame.top);
+        let y = Scale::log(least.min(most) * 0.4, most * 1.3, frame.bottom, frame.top);
         draw_panel(&mut svg, frame, &y, (panel, producers, lines, limit));
         html.push_str(&svg.finish());
     }
@@ -162,10 +162,11 @@ fn draw_line(
         let median = f64::midpoint(*lower, *upper);
         line.push((x(index), y.at(median)));
         let highest = rounds.last().copied().unwrap_or(median);
-        // The lower of two lines has its labels below.
+        // Lines rise as a rule: above them there is room on the left, below them on the right.
         let place = match value {
-            Value::P50 => (x(index), y.at(rounds[0]) + 16.0),
-            Value::Rate | Value::P99 => (x(index), y.at(highest) - 7.0),
+            Value::P50 => ((x(index) + 2.0, y.at(rounds[0]) + 15.0), Anchor::Start),
+            _ if index == 0 => ((x(index), y.at(highest) - 7.0), Anchor::Middle),
+            Value::Rate | Value::P99 => ((x(index) + 8.0, y.at(highest) - 7.0), Anchor::End),
         };
         labels.push((place, value.label(median)));
         for round in &rounds {
@@ -173,7 +174,7 @@ fn draw_line(
         }
     }
     svg.polyline(&line, class);
-    for (place, text) in labels {
-        svg.text(place, Anchor::Middle, "panel-value halo", &text);
+    for ((place, anchor), text) in labels {
+        svg.text(place, anchor, "panel-value halo", &text);
     }
 }

@@ -57,57 +57,38 @@ pub fn strip(run: &Run, summary: &Summary) -> String {
 }
 
 /// One tile: its look, its name, its value, and a line more.
-type Tile = (&'static str, &'static str, String, String);
+type Tile = (&'static str, String, String, String);
 
 fn tiles(run: &Run, summary: &Summary) -> [Tile; 5] {
     let totals = &summary.totals;
     let counts = &totals.counts;
     let verdict = &summary.verdict;
     let (class, sign) = looks(verdict.kind());
-    let response = |quantile| figure(totals.response.at(quantile));
-    let offered = units::short(totals.per_s(counts.offered));
-    let acked = units::short(totals.acknowledged_per_s());
-    let bytes = units::megabytes_per_s(totals.per_s(counts.acknowledged_bytes));
-    let by_clock = totals.acknowledged_meanwhile_per_s();
-    let rates = if by_clock < 0.99 * totals.acknowledged_per_s() {
-        format!("{bytes}; {} by the clock", units::rate(by_clock))
-    } else {
-        format!("{bytes}, acknowledged")
-    };
-    let offered = if is_closed_loop(run) {
-        "all it took".to_owned()
-    } else {
-        offered
-    };
+    let (latency, spectrum) = totals.foremost();
     let errors = totals.errors();
     [
         (
             class,
-            "verdict",
+            "verdict".to_owned(),
             format!("{sign} {}", verdict.kind().name()),
             Micro::Sign.apply(verdict.reason()),
         ),
+        rates(run, summary),
         (
             "",
-            "offered → acknowledged",
-            format!("{offered} → {acked} /s"),
-            rates,
-        ),
-        (
-            "",
-            "p50 of the response",
-            response(0.5),
+            format!("p50, {latency}"),
+            figure(spectrum.at(0.5)),
             "half of the messages were faster".to_owned(),
         ),
         (
             "",
-            "p99.9 of the response",
-            response(0.999),
+            format!("p99.9, {latency}"),
+            figure(spectrum.at(0.999)),
             "one in a thousand was slower".to_owned(),
         ),
         (
             if errors > 0 { "bad" } else { "" },
-            "unanswered + failed",
+            "unanswered + failed".to_owned(),
             units::count(errors),
             format!(
                 "{} + {} of {} sent",
@@ -117,6 +98,31 @@ fn tiles(run: &Run, summary: &Summary) -> [Tile; 5] {
             ),
         ),
     ]
+}
+
+fn rates(run: &Run, summary: &Summary) -> Tile {
+    let totals = &summary.totals;
+    let counts = &totals.counts;
+    if totals.is_consume_only() {
+        let rate = units::short(totals.per_s(counts.received_meanwhile));
+        let bytes = units::megabytes_per_s(totals.per_s(counts.received_meanwhile_bytes));
+        return ("", "received".to_owned(), format!("{rate} /s"), bytes);
+    }
+    let offered = if is_closed_loop(run) {
+        "all it took".to_owned()
+    } else {
+        units::short(totals.per_s(counts.offered))
+    };
+    let acked = totals.acknowledged_per_s();
+    let bytes = units::megabytes_per_s(totals.per_s(counts.acknowledged_bytes));
+    let by_clock = totals.acknowledged_meanwhile_per_s();
+    let more = if by_clock < 0.99 * acked {
+        format!("{bytes}; {} by the clock", units::rate(by_clock))
+    } else {
+        format!("{bytes}, acknowledged")
+    };
+    let value = format!("{offered} → {} /s", units::short(acked));
+    ("", "offered → acknowledged".to_owned(), value, more)
 }
 
 fn figure(value: Option<Point>) -> String {

@@ -209,21 +209,25 @@ fn shade(svg: &mut Svg, x: &Scale, y: &Scale, pair: (&Spectrum, &Spectrum), size
         .map(|(_, place)| *place);
     let outline: Vec<(f64, f64)> = outline.collect();
     svg.polygon(&outline, "waiting");
+    let (Some((_, first)), Some((_, last))) = (upper.first(), upper.last()) else {
+        return;
+    };
+    let half = size.pick(62.0, 58.0);
+    // Where the words do not hang over an end of the lines.
+    let room = first.0 + half..=last.0 - half;
     let gaps = upper
         .iter()
         .zip(&lower)
-        .map(|((_, high), (_, low))| (low.1 - high.1, *high, *low));
-    let widest = gaps.max_by(|left, right| left.0.total_cmp(&right.0));
-    if let Some((gap, high, low)) = widest
-        && gap > 22.0
+        .map(|((_, high), (_, low))| (*high, *low));
+    let widest = gaps
+        .filter(|(high, _)| room.contains(&high.0))
+        .max_by(|left, right| (left.1.1 - left.0.1).total_cmp(&(right.1.1 - right.0.1)));
+    if let Some((high, low)) = widest
+        && low.1 - high.1 > 22.0
     {
-        let right = upper.last().map_or(0.0, |(_, place)| place.0);
-        let half = size.pick(62.0, 58.0);
-        let left = upper.first().map_or(0.0, |(_, place)| place.0);
-        let at = high.0.min(right - half).max(left + half);
         let middle = f64::midpoint(high.1, low.1) + 4.0;
         svg.text(
-            (at, middle),
+            (high.0, middle),
             Anchor::Middle,
             "waiting-label halo",
             "waiting to be sent",

@@ -56,21 +56,20 @@ fn draw(run: &Run, size: Size) -> String {
     };
     let frame = Frame {
         left: size.pick(64.0, 50.0),
-        right: size.width() - size.pick(200.0, 58.0),
+        right: size.width() - size.pick(200.0, 74.0),
         top: TOP,
         bottom: TOP + heat_height,
     };
     let (from_s, to_s) = (first.at_ms as f64 / 1e3, last.end_ms as f64 / 1e3);
     let x = Scale::linear(from_s, to_s, frame.left, frame.right);
-    svg.text(
-        (2.0, 12.0),
-        Anchor::Start,
-        "caption",
-        size.pick(
-            "response time; darker: more messages (log)",
-            "response time; darker: more",
-        ),
-    );
+    let name = if columns::is_end_to_end(run) {
+        "end to end"
+    } else {
+        "response"
+    };
+    let darker = size.pick("stronger colour: more messages (log)", "stronger: more");
+    let caption = format!("{name} time; {darker}");
+    svg.text((2.0, 12.0), Anchor::Start, "caption", &caption);
     let whole = Frame {
         bottom: frame.bottom + strips.len() as f64 * (STRIP + BETWEEN),
         ..frame
@@ -113,12 +112,14 @@ fn strips(columns: &[Column]) -> Vec<Strip> {
         class,
         values: columns.iter().map(value).collect(),
     };
-    let mut rates = vec![
-        curve("offered", "offered", &|c| Some(c.per_s(c.counts.offered))),
-        curve("acked", "acked", &|c| {
-            Some(c.per_s(c.counts.acknowledged_meanwhile))
-        }),
-    ];
+    let has_offers = columns.iter().any(|c| c.counts.offered > 0);
+    let mut rates = Vec::new();
+    if has_offers {
+        let offered = |c: &Column| Some(c.per_s(c.counts.offered));
+        let acked = |c: &Column| Some(c.per_s(c.counts.acknowledged_meanwhile));
+        rates.push(curve("offered", "offered", &offered));
+        rates.push(curve("acked", "acked", &acked));
+    }
     if columns.iter().any(|c| c.counts.received_meanwhile > 0) {
         let received = |c: &Column| Some(c.per_s(c.counts.received_meanwhile));
         rates.push(curve("received", "received", &received));
@@ -126,7 +127,7 @@ fn strips(columns: &[Column]) -> Vec<Strip> {
     let us = |us: u64| us as f64;
     let lag = |c: &Column| c.lag_p999_us.map(us);
     let lag = curve("p99.9", "plain", &lag);
-    let in_flight = |c: &Column| Some(us(c.counts.in_flight_max));
+    let in_flight = |c: &Column| has_offers.then_some(us(c.counts.in_flight_max));
     let in_flight = curve("most", "plain", &in_flight);
     let flushes = |c: &Column| c.broker.map(|broker| finite(broker.flushes_per_s));
     let flushes = curve("flushes", "plain", &flushes);
@@ -139,7 +140,12 @@ fn strips(columns: &[Column]) -> Vec<Strip> {
         label,
     };
     let all = [
-        strip("messages a second", rates, true, short as fn(f64) -> String),
+        strip(
+            "messages a second",
+            rates,
+            has_offers,
+            short as fn(f64) -> String,
+        ),
         strip("messages in flight", vec![in_flight], false, whole),
         strip(
             "schedule lag of the generator",
@@ -201,7 +207,7 @@ fn draw_strip(svg: &mut Svg, area: Frame, x: &Scale, what: (&[Column], &Strip), 
             svg.polyline(part, &format!("line {}", curve.class));
         }
         if let Some((_, end)) = parts.last().and_then(|part| part.last()) {
-            let name = cut(curve.name, size.pick(20, 8));
+            let name = cut(curve.name, size.pick(20, 9));
             labels.push((*end, curve.class.to_owned(), name));
         }
     }

@@ -166,11 +166,11 @@ mod tests {
                 for message in 0..4000u64 {
                     let key = keys.of(1, 5, message);
                     let mut places = 0;
-                    for group in 0..2 {
+                    for (group, taken) in taken.iter_mut().enumerate() {
                         let (first, step) = spread.part(group, &keys);
                         let place = spread.place(group, &keys, (5, message), key.as_ref());
                         if message % step == first % step && place != Place::Elsewhere {
-                            taken[group] += 1;
+                            *taken += 1;
                             places += 1;
                         }
                     }

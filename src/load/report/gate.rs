@@ -192,6 +192,21 @@ impl Gate {
         bounds.then_some(self.value)
     }
 
+    /// Whether the condition is shown to be true, as a search asks of `p99<10ms`: false also where
+    /// there are no samples, or where a figure that is "at least" so much is to be below.
+    #[must_use]
+    pub fn holds(&self, summary: &Summary) -> bool {
+        let Some((measured, at_least)) = self.metric.of(summary) else {
+            return false;
+        };
+        match self.operator {
+            Operator::Above => measured > self.value,
+            Operator::AtLeast => measured >= self.value,
+            Operator::Below => measured < self.value && !at_least,
+            Operator::AtMost => measured <= self.value && !at_least,
+        }
+    }
+
     /// Holds a run against it.
     #[must_use]
     pub fn check(&self, summary: &Summary) -> Checked {

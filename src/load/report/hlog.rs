@@ -20,8 +20,8 @@
 use crate::base::base64;
 use crate::base::units::{date_time, finite};
 use crate::load::run::{
-    About, Counts, Ended, Event, Failure, Interval, Latencies, Phase, Run, Setup, Step,
-    Verification,
+    About, Counts, Ended, Event, Failure, Interval, LATENCY_DIGITS, LATENCY_US_MAX, LATENCY_US_MIN,
+    Latencies, Phase, Run, Setup, Step, Verification, latency_histogram,
 };
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
@@ -39,6 +39,9 @@ const TAGS: [&str; 5] = [
     "end_to_end",
     "schedule_lag",
 ];
+
+/// What the largest latency may come back as: a histogram tells the end of its slot.
+const LATENCY_REACH_US: u64 = LATENCY_US_MAX + LATENCY_US_MAX / 500;
 
 /// All of a run but its time line.
 #[derive(Deserialize, Serialize)]
@@ -166,9 +169,12 @@ fn json(value: &impl Serialize) -> String {
 /// A histogram as one word: V2, deflated, base64.
 #[must_use]
 pub fn encoded(histogram: &Histogram<u64>) -> String {
+    // All are written with the same bounds, also those that grew.
+    let mut full = latency_histogram();
+    let whole = full.add(histogram).map_or(histogram, |()| &full);
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
-        .serialize(histogram, &mut bytes)
+        .serialize(whole, &mut bytes)
         .expect("counts below 2^63 into memory serialize");
     base64::encode(&bytes)
 }
@@ -241,9 +247,27 @@ fn parse_interval(json: &str, run: &Run) -> Result<Interval, What> {
         step: head.step,
         phase: head.phase,
         counts: head.counts,
-        latencies: Latencies::new(),
+        latencies: growing(),
         broker: head.broker,
     })
+}
+
+/// Empty histograms that grow to what they are given: a long log has thousands, and one that can
+/// hold an hour from the start takes 200 kB.
+fn growing() -> Latencies {
+    let empty = || {
+        let mut histogram = Histogram::new_with_bounds(LATENCY_US_MIN, 2, LATENCY_DIGITS)
+            .expect("the bounds are constants that fit");
+        histogram.auto(true);
+        histogram
+    };
+    Latencies {
+        response: empty(),
+        service: empty(),
+        unanswered: empty(),
+        end_to_end: empty(),
+        schedule_lag: empty(),
+    }
 }
 
 fn parse_histogram(line: &str, latencies: &mut Latencies) -> Result<(), What> {
@@ -262,7 +286,10 @@ fn parse_histogram(line: &str, latencies: &mut Latencies) -> Result<(), What> {
         "schedule_lag" => &mut latencies.schedule_lag,
         _ => return Err(What::Stray),
     };
-    // Added rather than kept: the bounds stay ours whatever the file says.
+    if histogram.max() > LATENCY_REACH_US {
+        return Err(What::Histogram);
+    }
+    // Added rather than kept: digits and least value stay ours whatever the file says.
     place.add(&histogram).map_err(|_| What::Histogram)
 }
 

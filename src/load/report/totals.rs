@@ -74,6 +74,22 @@ impl Totals {
         self.per_s(self.counts.acknowledged_meanwhile)
     }
 
+    /// The latency that the run is about: `response`, or `end_to_end` where nothing was sent.
+    #[must_use]
+    pub fn foremost(&self) -> (&'static str, &Spectrum) {
+        if self.response.count() == 0 && self.end_to_end.count() > 0 {
+            ("end to end", &self.end_to_end)
+        } else {
+            ("response", &self.response)
+        }
+    }
+
+    /// Whether the run only consumed.
+    #[must_use]
+    pub fn is_consume_only(&self) -> bool {
+        self.counts.offered == 0 && self.counts.received_meanwhile > 0
+    }
+
     /// The four latencies by name, with what each is.
     #[must_use]
     pub fn latencies(&self) -> [(&'static str, &'static str, &Spectrum); 4] {

@@ -1,31 +1,22 @@
 //! What a run says, in one word, and why. The first line of the table, the JSON and the page begin
 //! with it; a figure without it is an anecdote.
 //!
-//! **Generator-limited** is decided here and nowhere else. A run says nothing about the broker when
-//! the generator could not keep its schedule, that is when
-//!
-//! 1. 99.9 % of the sends were not within `max(1 ms, 5 % of the median response)` of their intended
-//!    moment (`schedule_lag` holds only the generator's own part: waiting for room in the window is
-//!    the broker's doing), or
-//! 2. less than 99 % of the offered messages were sent while a generator worker had no time left
-//!    (busy at least 95 %).
+//! **Generator-limited** is decided by [`honesty`](crate::load::honesty), for a run without a
+//! schedule never.
 //!
 //! **Overloaded** is a broker that acknowledged less than 98 % of what was offered, by the intended
 //! send or by the clock, whichever is less.
 
+use super::spectrum::Spectrum;
 use super::totals::Totals;
-use crate::base::units::{Micro, count, latency, percent, rate, share};
+use crate::base::units::{count, rate, share};
+use crate::load::honesty::generator_limit;
 use crate::load::run::{Ended, Run, StepVerdict};
 use serde::Serialize;
 
-/// Lag that any run may have, in microseconds.
-const LAG_ALLOWED_US: f64 = 1_000.0;
-/// Lag that a slow answer hides, as a share of the median response.
-const LAG_ALLOWED_SHARE: f64 = 0.05;
-/// Less than this share of the offered messages sent: not the load that was asked for.
-const SENT_SHARE_MIN: f64 = 0.99;
-/// A worker this busy has no time left.
-const BUSY_SHARE_MAX: f64 = 0.95;
+/// More than this share of the offered messages never sent: worth a note. A few are always left
+/// when the time is up.
+const UNSENT_SHARE_NOTED: f64 = 0.001;
 /// Less than this share of the offered messages acknowledged: overloaded.
 const ACKNOWLEDGED_SHARE_MIN: f64 = 0.98;
 
@@ -87,6 +78,8 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// What a reader must know to read them.
     pub notes: Vec<String>,
+    /// What is said when nothing stands against them.
+    calm: &'static str,
 }
 
 impl Verdict {
@@ -106,7 +99,18 @@ impl Verdict {
         find(Kind::Overloaded, overloaded(run, totals));
         find(Kind::Interrupted, interrupted(run));
         let notes = notes(run, totals);
-        Verdict { findings, notes }
+        let calm = if totals.is_consume_only() {
+            "what was consumed was received without a failure"
+        } else if is_closed_loop(run) {
+            "everything sent was acknowledged"
+        } else {
+            "the schedule was kept, everything sent was acknowledged"
+        };
+        Verdict {
+            findings,
+            notes,
+            calm,
+        }
     }
 
     /// The worst of it.
@@ -126,8 +130,7 @@ impl Verdict {
     /// Why, in one sentence.
     #[must_use]
     pub fn reason(&self) -> &str {
-        let none = "the schedule was kept, everything sent was acknowledged";
-        self.findings.first().map_or(none, |worst| &worst.text)
+        self.findings.first().map_or(self.calm, |worst| &worst.text)
     }
 
     /// The first line of everything.
@@ -180,28 +183,14 @@ fn generator_limited(run: &Run, totals: &Totals) -> Option<String> {
     if is_closed_loop(run) {
         return None;
     }
-    let median_us = totals.response.at(0.5).map_or(0, |point| point.us);
-    let allowed_us = LAG_ALLOWED_US.max(LAG_ALLOWED_SHARE * median_us as f64);
-    if let Some(lag) = totals.schedule_lag.at(0.999)
-        && lag.us as f64 > allowed_us
-    {
-        return Some(format!(
-            "the generator sent {} late (p99.9 of its own lag; {} would be fine), so the figures \
-             are about it and not about the broker",
-            latency(lag.us as f64, Micro::Ascii),
-            latency(allowed_us, Micro::Ascii)
-        ));
-    }
-    let sent_share = share(totals.counts.sent as f64, totals.counts.offered as f64);
+    let p99_us = |spectrum: &Spectrum| spectrum.at(0.99).map_or(0, |point| point.us);
     let busiest = run.about.worker_busy.iter().copied().fold(0.0, f64::max);
-    if totals.counts.offered > 0 && sent_share < SENT_SHARE_MIN && busiest >= BUSY_SHARE_MAX {
-        return Some(format!(
-            "the generator sent {} of what was to be offered, with a worker {} busy",
-            percent(sent_share),
-            percent(busiest)
-        ));
-    }
-    None
+    generator_limit(
+        &totals.counts,
+        p99_us(&totals.schedule_lag),
+        p99_us(&totals.response),
+        busiest,
+    )
 }
 
 fn errors(totals: &Totals) -> Option<String> {
@@ -256,10 +245,9 @@ fn notes(run: &Run, totals: &Totals) -> Vec<String> {
     if super::summary::is_unconfirmed_search(run) {
         notes.push("a search that was not confirmed: the figures mix all its rates".to_owned());
     }
-    if totals.unsent() > 0 {
+    if share(totals.unsent() as f64, totals.counts.offered as f64) > UNSENT_SHARE_NOTED {
         notes.push(format!(
-            "{} messages were to be sent and never were, because earlier ones filled the window: \
-             their waiting is in no percentile",
+            "{} messages were to be sent and never were: their waiting is in no percentile",
             count(totals.unsent())
         ));
     }

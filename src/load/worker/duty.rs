@@ -1,25 +1,20 @@
-//! The loop of a worker: what falls due, what sockets can do, what is looked after, and then a wait.
+//! The loop of a worker: what falls due, what sockets can do, what is looked after, then a wait.
 //!
 //! Tokens of sockets are places: first the lanes, then the readers.
 
 use super::check::{Check, Sent};
 use super::lane::Lane;
 use super::link::{Link, LinkError};
-use super::pace::Pace;
 use super::reader::Reader;
-use super::request::Spare;
 use super::tally::{Books, Tally};
-use super::{Command, Progress, Report, Stage, Surroundings};
+use super::{Command, Progress, Report, Surroundings};
 use crate::env::net::{Poll, PollWaker, Ready};
-use crate::env::process;
 use crate::limits;
-use crate::load::plan::timeline::Timeline;
 use crate::load::run::EventKind;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::sync::Arc;
 
 /// A wait longer than this was a sleep: what woke it up did not happen before.
 const SLEPT_NS: u64 = 50_000;
@@ -32,6 +27,38 @@ enum Act {
     Running,
     /// No further messages; answers are waited for until then.
     Draining(u64),
+}
+
+/// A lane for each producer and group of partitions.
+fn lanes(around: &Surroundings, producers: &[u32]) -> Vec<Lane> {
+    let mut lanes = Vec::new();
+    for producer in producers {
+        for (group, partitions) in around.spread.groups.iter().enumerate() {
+            let first = partitions.partitions[0] as usize;
+            let address = around.plan.target.leaders.addresses[first];
+            let link = Link::new(address, lanes.len());
+            lanes.push(Lane::new(*producer, group, link, around));
+        }
+    }
+    lanes
+}
+
+/// A reader for each consumer and group of partitions of which it has any; tokens from `token` on.
+fn readers(around: &Surroundings, consumers: &[(u32, u32)], token: usize) -> Vec<Reader> {
+    let mut readers = Vec::new();
+    for (set, consumer) in consumers {
+        let all = around.consume().consumers;
+        for group in &around.spread.groups {
+            let numbers = group.partitions.iter().copied();
+            let numbers: Vec<u32> = numbers.filter(|n| n % all == *consumer).collect();
+            if let Some(first) = numbers.first() {
+                let address = around.plan.target.leaders.addresses[*first as usize];
+                let link = Link::new(address, token + readers.len());
+                readers.push(Reader::new(*set, &numbers, link, around));
+            }
+        }
+    }
+    readers
 }
 
 /// The worker.
@@ -70,50 +97,9 @@ impl Worker {
         commands: flume::Receiver<Command>,
         reports: flume::Sender<(usize, Report)>,
     ) -> std::io::Result<Worker> {
-        let mut lanes = Vec::new();
-        for producer in producers {
-            for (group, partitions) in around.spread.groups.iter().enumerate() {
-                let first = partitions.partitions[0] as usize;
-                let address = around.plan.target.leaders.addresses[first];
-                let link = Link::new(address, lanes.len());
-                lanes.push(Lane::new(*producer, group, link, &around));
-            }
-        }
-        let mut readers = Vec::new();
-        for (set, consumer) in consumers {
-            let all = around.consume().consumers;
-            for group in &around.spread.groups {
-                let numbers = group.partitions.iter().copied();
-                let numbers: Vec<u32> = numbers.filter(|n| n % all == *consumer).collect();
-                if let Some(first) = numbers.first() {
-                    let address = around.plan.target.leaders.addresses[*first as usize];
-                    let link = Link::new(address, lanes.len() + readers.len());
-                    readers.push(Reader::new(*set, &numbers, link, &around));
-                }
-            }
-        }
-        let stage = Stage {
-            begin_ns: 0,
-            pace: Pace::Silent { length_ns: 1 },
-            timeline: Arc::new(Timeline::default()),
-            measured_from_ns: 0,
-            is_counted: false,
-        };
-        let books = Books {
-            stage,
-            tally: Tally::new(around.plan.watched),
-            look_ns: 0,
-            now: process::monotonic_ns(),
-            leaders_wanted: false,
-            spare: Spare::default(),
-            retries: around
-                .plan
-                .produce
-                .as_ref()
-                .map_or(0, |produce| produce.retries),
-            stopped: false,
-            trouble: None,
-        };
+        let lanes = lanes(&around, producers);
+        let readers = readers(&around, consumers, lanes.len());
+        let books = Books::new(&around.plan);
         Ok(Worker {
             number,
             around,
@@ -497,6 +483,7 @@ impl Worker {
                         && self.lanes.iter_mut().all(|lane| lane.is_done(around))
                         && (!self.lanes.is_empty() || self.readers.iter().all(Reader::is_at_end)));
                 if is_over {
+                    self.finish();
                     let since = self.books.since_begin_ns();
                     self.books.tally.over_ns = since.min(self.books.stage.pace.end_ns());
                     self.act = Act::Draining(now + self.around.plan.drain_ns);
@@ -511,7 +498,23 @@ impl Worker {
         }
     }
 
+    /// The last turn: what was due just before the end goes out if there is room.
+    fn finish(&mut self) {
+        if self.books.stopped {
+            return;
+        }
+        self.books.is_finishing = true;
+        for token in 0..self.lanes.len() {
+            self.pump(token);
+        }
+        self.books.is_finishing = false;
+    }
+
     fn end_stage(&mut self) {
+        if self.books.tally.in_flight > 0 {
+            // A silence that lasts beyond the end is a stall as well.
+            self.heard();
+        }
         let end_ns = self.books.tally.over_ns;
         for token in 0..self.lanes.len() {
             let lane = &mut self.lanes[token];

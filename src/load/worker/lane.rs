@@ -190,7 +190,11 @@ impl Lane {
                 let Some(ripe_at) = self.ripe_at(books, around) else {
                     return Ok(None);
                 };
-                if ripe_at > books.now || books.is_over() {
+                if books.is_over() {
+                    if !self.may_finish(books) {
+                        return Ok(None);
+                    }
+                } else if ripe_at > books.now {
                     return Ok(Some(ripe_at));
                 }
                 let request = self.build(ripe_at, books, around);
@@ -198,6 +202,15 @@ impl Lane {
             }
             self.hand_over(books, around)?;
         }
+    }
+
+    /// Whether, at the end, the lane is so close to its schedule that the rest of it still goes out
+    /// if there is room: it was due, and only the turn of the loop came a little later.
+    fn may_finish(&self, books: &Books) -> bool {
+        let end_ns = books.stage.pace.end_ns();
+        let close_ns = end_ns.saturating_sub(limits::LOAD_LAST_MS * 1_000_000);
+        let time = self.next.and_then(|next| next.time);
+        books.is_finishing && time.is_some_and(|time| time >= close_ns)
     }
 
     /// Hands over the first request that is not handed over yet, as far as there is room.
@@ -319,7 +332,7 @@ impl Lane {
             let fits = self.fits(produce, &open, slot, size)
                 && bytes + size <= limits::LOAD_REQUEST_BYTES_MAX
                 && messages < produce.batch_messages;
-            if !first && !(is_due && fits) {
+            if !(first || is_due && fits) {
                 break;
             }
             self.next = None;

@@ -7,7 +7,7 @@ use super::Surroundings;
 use super::check::Check;
 use super::link::{Link, LinkError};
 use super::settle::error_name;
-use super::tally::{Books, us};
+use super::tally::{Books, note, us};
 use crate::base::record_batch::{BatchView, Batches};
 use crate::limits;
 use crate::load::plan::message::Stamp;
@@ -281,7 +281,7 @@ fn note_receipt(stamp: &Stamp, books: &mut Books, around: &Surroundings) {
         cell.counts.negative += 1;
     } else {
         let taken = us(now - intended);
-        cell.latencies.end_to_end.saturating_record(taken);
+        note(&mut cell.latencies.end_to_end, taken, 1);
     }
     books.tally.received += 1;
 }

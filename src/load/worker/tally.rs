@@ -5,19 +5,32 @@
 //! the clock are not, and those after the stage's end count in its last interval.
 
 use super::Stage;
+use super::pace::Pace;
 use super::request::Spare;
 use crate::env::process;
-use crate::load::run::{Counts, Failure, LATENCY_US_MAX, Latencies, latency_histogram};
+use crate::load::plan::Plan;
+use crate::load::plan::timeline::Timeline;
+use crate::load::run::{Counts, Failure, LATENCY_US_MAX, Latencies, growing_histogram};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Everything of one interval.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Cell {
     /// How many.
     pub counts: Counts,
     /// How long.
     pub latencies: Latencies,
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Cell {
+            counts: Counts::default(),
+            latencies: Latencies::growing(),
+        }
+    }
 }
 
 /// All intervals of one stage, as one worker saw them.
@@ -48,7 +61,7 @@ impl Tally {
     #[must_use]
     pub fn new(watched: bool) -> Tally {
         Tally {
-            recent: watched.then(latency_histogram),
+            recent: watched.then(growing_histogram),
             ..Tally::default()
         }
     }
@@ -69,10 +82,10 @@ impl Tally {
         let lag = &mut cell.latencies.schedule_lag;
         // Where the way was free only after the last of them was due, all lag alike.
         if intended.last().is_some_and(|last| *last <= free_since) {
-            lag.saturating_record_n(us(now.saturating_sub(free_since)), count);
+            note(lag, us(now.saturating_sub(free_since)), count);
         } else {
             for time in intended {
-                lag.saturating_record(us(now.saturating_sub((*time).max(free_since))));
+                note(lag, us(now.saturating_sub((*time).max(free_since))), 1);
             }
         }
         let first = intended.first().copied().unwrap_or(now).max(free_since);
@@ -105,14 +118,14 @@ impl Tally {
         cell.counts.acknowledged += count;
         cell.counts.acknowledged_bytes += batch.bytes;
         let service = us(now.saturating_sub(batch.handed_at));
-        cell.latencies.service.saturating_record_n(service, count);
+        note(&mut cell.latencies.service, service, count);
         for time in batch.intended {
             let response = us(now.saturating_sub(*time));
-            cell.latencies.response.saturating_record(response);
+            note(&mut cell.latencies.response, response, 1);
         }
         if let Some(recent) = &mut self.recent {
             for time in batch.intended {
-                recent.saturating_record(us(now.saturating_sub(*time)));
+                note(recent, us(now.saturating_sub(*time)), 1);
             }
         }
         self.cell(clock_index).counts.acknowledged_meanwhile += count;
@@ -138,7 +151,7 @@ impl Tally {
         cell.counts.unanswered += intended.len() as u64;
         for time in intended {
             let least = us(now.saturating_sub(*time));
-            cell.latencies.unanswered.saturating_record(least);
+            note(&mut cell.latencies.unanswered, least, 1);
         }
     }
 }
@@ -152,6 +165,13 @@ pub struct AcknowledgedBatch<'a> {
     pub handed_at: u64,
     /// Bytes of keys and values.
     pub bytes: u64,
+}
+
+/// Records a latency so many times.
+pub fn note(histogram: &mut Histogram<u64>, latency_us: u64, count: u64) {
+    histogram
+        .record_n(latency_us, count)
+        .expect("latency histograms grow up to the largest latency there is");
 }
 
 /// Nanoseconds as the microseconds a histogram takes.
@@ -178,11 +198,37 @@ pub struct Books {
     pub retries: u32,
     /// Whether the load was told to stop.
     pub stopped: bool,
+    /// Whether this is the last turn, for what was due just before the end.
+    pub is_finishing: bool,
     /// Something that whoever watches should hear of.
     pub trouble: Option<String>,
 }
 
 impl Books {
+    /// Books of a worker that was told no stage yet.
+    #[must_use]
+    pub fn new(plan: &Plan) -> Books {
+        let stage = Stage {
+            begin_ns: 0,
+            pace: Pace::Silent { length_ns: 1 },
+            timeline: Arc::new(Timeline::default()),
+            measured_from_ns: 0,
+            is_counted: false,
+        };
+        Books {
+            stage,
+            tally: Tally::new(plan.watched),
+            look_ns: 0,
+            now: process::monotonic_ns(),
+            leaders_wanted: false,
+            spare: Spare::default(),
+            retries: plan.produce.as_ref().map_or(0, |produce| produce.retries),
+            stopped: false,
+            is_finishing: false,
+            trouble: None,
+        }
+    }
+
     /// Whether no further message is to be taken.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -259,7 +305,10 @@ mod tests {
         assert_eq!((counts.acknowledged_bytes, counts.in_flight_max), (600, 10));
         assert_eq!(tally.cell(3).counts.acknowledged_meanwhile, 6);
         assert_eq!(tally.cell(2).latencies.response.len(), 6);
-        assert_eq!(tally.cell(2).latencies.unanswered.max(), 3000);
+        assert_eq!(
+            tally.cell(2).latencies.unanswered.count_between(2990, 3010),
+            1
+        );
         assert_eq!(tally.failures["CONNECTION_LOST"].first_ms, 5);
     }
 }

@@ -7,6 +7,7 @@ use crate::router::fetch::FetchedHere;
 use crate::router::{Chunk, FetchPart};
 use crate::session::Session;
 use crate::session::errors::fetch_error;
+use crate::session::progress::Progress;
 use crate::session::replies::{Answer, Reply};
 use crate::shard::FetchError;
 use crate::shard::append::LEADER_EPOCH;
@@ -25,12 +26,8 @@ enum Part {
 impl Session {
     pub(in crate::session) fn fetch(&self, header: RequestHeader, request: FetchRequest) -> Reply {
         let session = self.clone();
-        let received_ns = self.router.env.clock().now_ns();
         Reply::Later(Box::pin(async move {
-            let answer = session.fetch_answer(&header, &request).await;
-            let took_ns = session.router.env.clock().now_ns() - received_ns;
-            session.router.metrics.requests.fetch.record(took_ns);
-            Some(answer)
+            Some(session.fetch_answer(&header, &request).await)
         }))
     }
 
@@ -53,9 +50,13 @@ impl Session {
         let wait = wait_of(request);
         // A partition that is refused, like one with an error, is answered without waiting.
         let refused = parts.iter().any(|part| matches!(part, Part::Refused(_)));
+        let clock = self.router.env.clock();
+        let mut waited_ns = None;
         if !refused && !wait.is_zero() {
-            self.unless_stopping(self.router.wait_for(&reads, bytes_min, wait))
-                .await;
+            let waiting = self.router.wait_for(&reads, bytes_min, wait);
+            if self.unless_stopping(waiting).await.unwrap_or(true) {
+                waited_ns = Some(clock.now_ns());
+            }
         }
         let foreseen = self.router.foresee(&reads);
         let held = wanted.min(foreseen.total_bytes).max(foreseen.first_bytes);
@@ -66,13 +67,20 @@ impl Session {
             self.large_fetches.take_share(held, least).await
         };
         let bytes_max = wanted.min(units.bytes());
+        let planned_ns = clock.now_ns();
         let found = self.router.fetch(&reads, bytes_max).await;
+        let read_ns = clock.now_ns();
         let reply = self.fetch_reply(request, parts, found);
         units.resize(reply.records_bytes().max(1));
         let frame = self.encode_fetch(header, &reply);
         Answer {
             frame,
             units: Some(units),
+            progress: Progress::Fetch {
+                waited_ns,
+                planned_ns,
+                read_ns,
+            },
         }
     }
 

@@ -2,9 +2,12 @@
 //! their results to the answer.
 
 use super::partition_of;
+use crate::journal::CommitTimes;
+use crate::router::produce::Produced;
 use crate::router::{ProducePart, Staged};
 use crate::session::Session;
 use crate::session::errors::append_error;
+use crate::session::progress::Progress;
 use crate::session::replies::Reply;
 use crate::shard::{AppendError, Appended};
 use crate::wire::produce::{
@@ -36,34 +39,17 @@ impl Session {
         request: ProduceRequest,
     ) -> Reply {
         let acknowledged = request.acks != 0;
-        let received_ns = self.router.env.clock().now_ns();
         let pending = self.stage(&header, request, acknowledged).await;
         let staged_ns = self.router.env.clock().now_ns();
-        self.router
-            .metrics
-            .stages
-            .validate
-            .record(staged_ns - received_ns);
         let session = self.clone();
         Reply::Later(Box::pin(async move {
             if !acknowledged {
                 return None;
             }
-            let response = session.finish(pending).await;
-            let done_ns = session.router.env.clock().now_ns();
-            session
-                .router
-                .metrics
-                .stages
-                .durable
-                .record(done_ns - staged_ns);
-            session
-                .router
-                .metrics
-                .requests
-                .produce
-                .record(done_ns - received_ns);
-            session.answer(&header, &response.into())
+            let (response, commit) = session.finish(pending).await;
+            let mut answer = session.answer(&header, &response.into())?;
+            answer.progress = Progress::Produce { staged_ns, commit };
+            Some(answer)
         }))
     }
 
@@ -127,8 +113,11 @@ impl Session {
         }
     }
 
-    async fn finish(&self, pending: Pending) -> ProduceResponse {
-        let results = pending.staged.finish().await;
+    async fn finish(&self, pending: Pending) -> (ProduceResponse, Option<CommitTimes>) {
+        let Produced {
+            answers: results,
+            commit,
+        } = pending.staged.finish().await;
         let mut parts = pending.parts.into_iter();
         let topics = pending
             .request
@@ -148,10 +137,11 @@ impl Session {
                 name: topic.name,
                 topic_id: topic.topic_id,
             });
-        ProduceResponse {
+        let response = ProduceResponse {
             topics: topics.collect(),
             ..ProduceResponse::default()
-        }
+        };
+        (response, commit)
     }
 
     fn partition_answer(

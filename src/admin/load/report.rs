@@ -1,8 +1,9 @@
 //! `penstock load report` and `penstock load compare`: reports made again from what was written
 //! before, without a broker.
 
-use super::error::AdminError;
-use super::output::Output;
+use crate::admin::error::AdminError;
+use crate::admin::output::Output;
+use crate::base::exit::ExitCode;
 use crate::load::page::compare;
 use crate::load::report::{Gate, Outputs, Together, again};
 use clap::Args;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Exit codes: 0 told, and every --fail-if holds; 1 a file is not as it should \
-                        be, or a --fail-if was crossed."
+                        be; 10 a --fail-if was crossed."
 )]
 pub struct ReportArgs {
     /// Logs that `penstock load --hlog` wrote
@@ -62,7 +63,7 @@ pub struct CompareArgs {
 /// Runs `load report`.
 ///
 /// # Errors
-/// `Failed`: a file is not as it should be. `Reported`: a threshold was crossed.
+/// `Failed`: a file is not as it should be. `Ended`: a threshold was crossed.
 pub fn report(args: &ReportArgs, out: &mut Output) -> Result<(), AdminError> {
     let together = if args.merge {
         Together::Merge
@@ -81,7 +82,8 @@ pub fn report(args: &ReportArgs, out: &mut Output) -> Result<(), AdminError> {
     out.bytes(told.text.as_bytes())?;
     out.flush()?;
     if told.crossed {
-        return Err(AdminError::Reported);
+        let text = "a threshold was crossed".to_owned();
+        return Err(AdminError::Ended(ExitCode::GateFailed, text));
     }
     Ok(())
 }
