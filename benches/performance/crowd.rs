@@ -2,8 +2,8 @@
 //! most one in flight. Three system calls a message are all it costs, so that the client does not
 //! measure itself.
 //!
-//! `closed_loop` counts and times what producers of any system do; this one gives every answer back,
-//! so that its user decides what follows, and may stop while requests are still on their way.
+//! `closed_loop` counts and times what producers of any system do; this one gives every answer
+//! back, so that its user decides what follows, and may stop while requests are on their way.
 
 #[allow(dead_code, reason = "its other user waits in another way")]
 #[path = "../closed_loop/poll.rs"]

@@ -118,12 +118,12 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "P5",
         "against Kafka, flushing each message and not at all",
-        "scripts/compare",
+        "scripts/compare.sh",
     ),
     (
         "P6",
         "small durable messages against other brokers",
-        "scripts/compare",
+        "scripts/compare.sh",
     ),
     ("P9", "queues", "not there yet"),
     (
