@@ -560,3 +560,26 @@ fn probe_measures_and_leaves_nothing() {
     );
     assert_eq!(fs::read_dir(home.path()).expect("lists").count(), 0);
 }
+
+/// Goal: single measurements can be asked for, also those on places never written, which need a
+/// file of their own. Method: two by name, in the other order; then a name that there is not.
+#[test]
+fn probe_measures_what_it_is_asked_for() {
+    let home = broker::home("verbs-probe-only");
+    let folder = home.path().display().to_string();
+    let probe = |only: &str| {
+        let size = ["--seconds", "1", "--size-mib", "16", "--json"];
+        let arguments = [&["probe", &folder, "--only", only], &size[..]].concat();
+        run(None, &arguments, b"")
+    };
+    let measured = good(probe("crc32c_1m,write_1m_dsync_x4_new"));
+    let measured: serde_json::Value = serde_json::from_slice(&measured).expect("JSON");
+    let rows = measured["measurements"].as_array().expect("rows");
+    let names: Vec<_> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, ["write_1m_dsync_x4_new", "crc32c_1m"]);
+    // Whole files of 16 places each.
+    let count = rows[0]["count"].as_u64().expect("a number");
+    assert!(count >= 16 && count.is_multiple_of(16), "{count}");
+    assert_eq!(fs::read_dir(home.path()).expect("lists").count(), 0);
+    refused(&probe("write_2m"), MISUSE, "write_1m_dsync_x4_new");
+}

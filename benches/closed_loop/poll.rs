@@ -40,20 +40,21 @@ impl Poll {
 
     /// The connections that have something to read or take more; waits for at most 30 s.
     pub fn wait(&self, ready: &mut Vec<u64>) {
+        self.wait_for(ready, SILENCE_MS);
+        assert!(!ready.is_empty(), "no answer for thirty seconds");
+    }
+
+    /// The same, and it may be none: waits for at most `wait_ms`.
+    pub fn wait_for(&self, ready: &mut Vec<u64>, wait_ms: i32) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
         // SAFETY: the array lives across the call and is as long as it is said to be.
         let count = unsafe {
             let descriptor = self.descriptor.as_raw_fd();
-            libc::epoll_wait(
-                descriptor,
-                events.as_mut_ptr(),
-                EVENTS_MAX as i32,
-                SILENCE_MS,
-            )
+            libc::epoll_wait(descriptor, events.as_mut_ptr(), EVENTS_MAX as i32, wait_ms)
         };
-        assert!(count > 0, "no answer for thirty seconds");
+        let events = &events[..usize::try_from(count).unwrap_or(0)];
         ready.clear();
-        ready.extend(events[..count as usize].iter().map(|event| event.u64));
+        ready.extend(events.iter().map(|event| event.u64));
     }
 }
 

@@ -16,6 +16,8 @@
 #[path = "../closed_loop/mod.rs"]
 mod closed_loop;
 mod floor;
+#[path = "../shared/mod.rs"]
+mod shared;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
@@ -27,6 +29,7 @@ use std::time::Duration;
 use closed_loop::Measured;
 use closed_loop::kafka::Kafka;
 use floor::Floor;
+use shared::median;
 use support::broker::{Broker, Options};
 
 /// Producers and the multiple of the floor that they must reach.
@@ -133,16 +136,6 @@ fn measure(plan: &Plan, home: &Path, cores: u32) -> Series {
     // A disk busy with the build's own files must not end a measurement.
     broker.stop(Duration::from_secs(60));
     series
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        f64::midpoint(values[middle - 1], values[middle])
-    }
 }
 
 /// The table, whether every goal was met, and the same as JSON.

@@ -8,6 +8,8 @@
 //! missed goal exit code 1. Without cargo's `--bench` it makes one short round, as a test of
 //! itself.
 
+#[path = "../shared/mod.rs"]
+mod shared;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
@@ -108,19 +110,6 @@ fn connect_idle(ready: &Ready, count: usize) -> Vec<TcpStream> {
         .collect()
 }
 
-fn raise_descriptors() {
-    // SAFETY: plain structs in, plain structs out.
-    unsafe {
-        let mut limit = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
-        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        limit.rlim_cur = limit.rlim_max;
-        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-    }
-}
-
 fn main() -> ExitCode {
     let full = std::env::args().any(|argument| argument == "--bench");
     let seconds = std::env::var("IDLE_SECONDS")
@@ -132,7 +121,7 @@ fn main() -> ExitCode {
     } else {
         (20, 5)
     };
-    raise_descriptors();
+    shared::raise_descriptors();
     let home = support::broker::home("idle");
     let (broker, ready) = Broker::start(&Options::new(home.path()));
     let mut client = Connection::open(ready.kafka[0], PATIENCE).expect("accepted");

@@ -1,5 +1,5 @@
-//! `penstock probe`: what this machine can do by itself, to hold the broker's figures against. One
-//! scratch file of bounded size; nothing else is touched, nothing is left.
+//! `penstock probe`: what this machine can do by itself, to hold the broker's figures against.
+//! Scratch files of bounded size, two at most at once; nothing else is touched, nothing is left.
 
 use super::cli::ProbeArgs;
 use super::error::AdminError;
@@ -19,6 +19,23 @@ const DEPTH: u64 = 4;
 const SIZE_MIB_MIN: u64 = 16;
 const SIZE_MIB_MAX: u64 = 16 << 10;
 const SECONDS_MAX: u64 = 60;
+
+/// Every measurement.
+const NAMES: [&str; 11] = [
+    "write_4k_fdatasync",
+    "write_4k_dsync",
+    "write_1m_fdatasync",
+    "write_1m_dsync_x4",
+    "write_1m",
+    "read_1m",
+    "read_1m_x4",
+    "write_1m_dsync_x4_new",
+    "crc32c_1m",
+    "copy_1m",
+    "loopback_echo_1k",
+];
+/// How many of them, from the front, use the file that was written before.
+const NAMES_ON_FILE: usize = 7;
 
 /// One measurement.
 struct Row {
@@ -57,10 +74,21 @@ pub fn run(args: &ProbeArgs, out: &mut Output) -> Result<(), AdminError> {
     let size_mib = args.size_mib.clamp(SIZE_MIB_MIN, SIZE_MIB_MAX);
     let for_ns = args.seconds.clamp(1, SECONDS_MAX) * 1_000_000_000;
     let folder = &args.directory;
+    if let Some(unknown) = args
+        .only
+        .iter()
+        .find(|name| !NAMES.contains(&name.as_str()))
+    {
+        return Err(AdminError::Usage(format!(
+            "{unknown} is no measurement: there are {}",
+            NAMES.join(", ")
+        )));
+    }
     let failed =
         |error: io::Error| AdminError::Failed(format!("probe of {}: {error}", folder.display()));
     let free = free_bytes(folder).map_err(failed)?;
-    if free / 2 < size_mib << 20 {
+    // Two files may be there at once, and as much as one stays free.
+    if free / 3 < size_mib << 20 {
         return Err(AdminError::Failed(format!(
             "{} has {} MiB free, and a probe of {size_mib} MiB must leave as much: free some, or \
              use --size-mib",
@@ -75,6 +103,7 @@ pub fn run(args: &ProbeArgs, out: &mut Output) -> Result<(), AdminError> {
         for_ns,
         folder,
         size_mib,
+        only: &args.only,
     };
     let rows = probe.rows().map_err(failed)?;
     if args.json {
@@ -92,77 +121,149 @@ struct Probe<'a> {
     for_ns: u64,
     folder: &'a Path,
     size_mib: u64,
+    /// Names of what is wanted; none for all.
+    only: &'a [String],
 }
 
 impl Probe<'_> {
     fn rows(&self) -> io::Result<Vec<Row>> {
-        self.prepare()?;
-        let large = AlignedBytes::random(LARGE_BYTES);
+        if NAMES[..NAMES_ON_FILE].iter().any(|name| self.wants(name)) {
+            self.prepare()?;
+        }
         let mut rows = Vec::new();
-        progress("4 KiB writes");
-        rows.extend(self.small_writes()?);
+        if self.wants("write_4k_fdatasync") || self.wants("write_4k_dsync") {
+            progress("4 KiB writes");
+            rows.extend(self.small_writes()?);
+        }
         progress("1 MiB writes");
-        rows.push(self.row(
-            "write_1m_fdatasync",
-            "1 MiB write, then fdatasync",
-            LARGE_BYTES,
-            Some("--rw=write --bs=1m --fdatasync=1"),
-            |position| {
-                self.file.write_at(&large, position)?;
-                self.file.sync_data()
-            },
-        )?);
-        rows.push(self.parallel(
-            "write_1m_dsync_x4",
-            "1 MiB write with O_DSYNC, 4 at once",
-            false,
-        )?);
-        rows.push(self.row(
-            "write_1m",
-            "1 MiB write, no flush",
-            LARGE_BYTES,
-            Some("--rw=write --bs=1m"),
-            |position| self.file.write_at(&large, position),
-        )?);
+        self.large_writes(&mut rows)?;
         progress("reads");
-        let mut buffer = AlignedBytes::random(LARGE_BYTES);
-        rows.push(self.row(
-            "read_1m",
-            "1 MiB read",
-            LARGE_BYTES,
-            Some("--rw=read --bs=1m"),
-            |position| self.file.read_at(&mut buffer, position),
-        )?);
-        rows.push(self.parallel("read_1m_x4", "1 MiB read, 4 at once", true)?);
+        self.reads(&mut rows)?;
         progress("memory and loopback");
-        rows.push(self.row(
-            "crc32c_1m",
-            "CRC-32C of 1 MiB in memory",
-            LARGE_BYTES,
-            None,
-            |_| {
-                std::hint::black_box(crc32c::crc32c(std::hint::black_box(large.as_slice())));
-                Ok(())
-            },
-        )?);
-        let mut copy = vec![0; LARGE_BYTES];
-        rows.push(self.row(
-            "copy_1m",
-            "copy of 1 MiB in memory",
-            LARGE_BYTES,
-            None,
-            |_| {
-                copy.copy_from_slice(std::hint::black_box(large.as_slice()));
-                std::hint::black_box(&copy);
-                Ok(())
-            },
-        )?);
-        rows.push(self.loopback()?);
+        self.memory(&mut rows)?;
+        if self.wants("loopback_echo_1k") {
+            rows.push(self.loopback()?);
+        }
+        // Small writes are measured as a pair.
+        rows.retain(|row| self.wants(row.key));
         Ok(rows)
     }
 
-    /// Writes the whole file once: blocks that were never written are slower, and the journal never
-    /// meets any.
+    fn wants(&self, key: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == key)
+    }
+
+    fn large_writes(&self, rows: &mut Vec<Row>) -> io::Result<()> {
+        let large = AlignedBytes::random(LARGE_BYTES);
+        if self.wants("write_1m_fdatasync") {
+            rows.push(self.row(
+                "write_1m_fdatasync",
+                "1 MiB write, then fdatasync",
+                LARGE_BYTES,
+                Some("--rw=write --bs=1m --fdatasync=1"),
+                |position| {
+                    self.file.write_at(&large, position)?;
+                    self.file.sync_data()
+                },
+            )?);
+        }
+        if self.wants("write_1m_dsync_x4") {
+            let what = "1 MiB write with O_DSYNC, 4 at once";
+            rows.push(self.parallel("write_1m_dsync_x4", what, false)?);
+        }
+        if self.wants("write_1m_dsync_x4_new") {
+            rows.push(self.new_places()?);
+        }
+        if self.wants("write_1m") {
+            rows.push(self.row(
+                "write_1m",
+                "1 MiB write, no flush",
+                LARGE_BYTES,
+                Some("--rw=write --bs=1m"),
+                |position| self.file.write_at(&large, position),
+            )?);
+        }
+        Ok(())
+    }
+
+    fn reads(&self, rows: &mut Vec<Row>) -> io::Result<()> {
+        let mut buffer = AlignedBytes::random(LARGE_BYTES);
+        if self.wants("read_1m") {
+            rows.push(self.row(
+                "read_1m",
+                "1 MiB read",
+                LARGE_BYTES,
+                Some("--rw=read --bs=1m"),
+                |position| self.file.read_at(&mut buffer, position),
+            )?);
+        }
+        if self.wants("read_1m_x4") {
+            rows.push(self.parallel("read_1m_x4", "1 MiB read, 4 at once", true)?);
+        }
+        Ok(())
+    }
+
+    fn memory(&self, rows: &mut Vec<Row>) -> io::Result<()> {
+        let large = AlignedBytes::random(LARGE_BYTES);
+        if self.wants("crc32c_1m") {
+            let what = "CRC-32C of 1 MiB in memory";
+            rows.push(self.row("crc32c_1m", what, LARGE_BYTES, None, |_| {
+                std::hint::black_box(crc32c::crc32c(std::hint::black_box(large.as_slice())));
+                Ok(())
+            })?);
+        }
+        if self.wants("copy_1m") {
+            let mut copy = vec![0; LARGE_BYTES];
+            let what = "copy of 1 MiB in memory";
+            rows.push(self.row("copy_1m", what, LARGE_BYTES, None, |_| {
+                copy.copy_from_slice(std::hint::black_box(large.as_slice()));
+                std::hint::black_box(&copy);
+                Ok(())
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Large durable writes to space that is taken and was never written, as a log's are: each
+    /// place once, in one file after the other, of which the making is not counted.
+    fn new_places(&self) -> io::Result<Row> {
+        let bytes = Arc::new(AlignedBytes::random(LARGE_BYTES));
+        let (mut times, mut elapsed_ns) = (histogram(), 0);
+        while elapsed_ns < self.for_ns {
+            let file = ScratchFile::create(self.folder)?;
+            file.allocate(self.blocks * LARGE_BYTES as u64)?;
+            let blocks = self.blocks;
+            let start = process::monotonic_ns();
+            let mut threads = Vec::new();
+            let (sender, lanes) = flume::unbounded();
+            for lane in 0..DEPTH {
+                let (file, bytes, sender) = (file.durable()?, Arc::clone(&bytes), sender.clone());
+                threads.push(process::spawn_thread("probe", move || {
+                    // The receiver outlives every thread: it is joined below.
+                    let _ = sender.send(write_once(&file, &bytes, lane, blocks));
+                })?);
+            }
+            for thread in threads {
+                thread
+                    .join()
+                    .map_err(|_| io::Error::other("a measuring thread panicked"))?;
+                let lane_times = lanes.recv().map_err(io::Error::other)??;
+                times.add(&lane_times).map_err(io::Error::other)?;
+            }
+            elapsed_ns += process::monotonic_ns() - start;
+        }
+        Ok(Row {
+            key: "write_1m_dsync_x4_new",
+            what: "1 MiB write with O_DSYNC, 4 at once, new places",
+            bytes_each: LARGE_BYTES,
+            times,
+            elapsed_ns,
+            fio: None,
+        })
+    }
+
+    /// Writes the whole file once: blocks that were never written are slower, and what is measured
+    /// on them has a name of its own.
     fn prepare(&self) -> io::Result<()> {
         progress("preparing the file");
         let large = AlignedBytes::random(LARGE_BYTES);
@@ -347,6 +448,24 @@ fn measure(
         index += 1;
     }
     Ok((times, then - start))
+}
+
+/// Writes every place of a lane once.
+fn write_once(
+    file: &ScratchFile,
+    bytes: &AlignedBytes,
+    lane: u64,
+    blocks: u64,
+) -> io::Result<Histogram<u64>> {
+    let mut times = histogram();
+    let mut then = process::monotonic_ns();
+    for block in (lane..blocks).step_by(DEPTH as usize) {
+        file.write_at(bytes, block * LARGE_BYTES as u64)?;
+        let now = process::monotonic_ns();
+        times.saturating_record(now - then);
+        then = now;
+    }
+    Ok(times)
 }
 
 fn histogram() -> Histogram<u64> {

@@ -112,6 +112,14 @@ impl ScratchFile {
         })
     }
 
+    /// Takes space for `len_bytes` and writes none of it: a log always writes places like these.
+    ///
+    /// # Errors
+    /// The kernel's; the disk is full.
+    pub fn allocate(&self, len_bytes: u64) -> io::Result<()> {
+        disk::fallocate(&self.file, len_bytes).map(|_| ())
+    }
+
     /// Whether transfers go past the page cache.
     #[must_use]
     pub fn is_direct(&self) -> bool {
@@ -207,6 +215,12 @@ mod tests {
             .expect("reads");
         assert_eq!(read.as_slice(), bytes.as_slice());
         assert!(free_bytes(folder.path()).expect("known") > 0);
+        let fresh = ScratchFile::create(folder.path()).expect("created again");
+        fresh.allocate(8192).expect("takes space");
+        fresh
+            .read_at(&mut read, 0)
+            .expect("is as long as was asked");
+        assert!(read.as_slice().iter().all(|byte| *byte == 0));
         assert!(ScratchFile::create(Path::new("/nonexistent")).is_err());
     }
 

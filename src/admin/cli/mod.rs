@@ -401,6 +401,9 @@ pub struct ProbeArgs {
     /// Size of the file, in MiB
     #[arg(long, value_name = "MIB", default_value = "256")]
     pub size_mib: u64,
+    /// Only these measurements, by their names in the JSON
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -178,7 +178,7 @@ pub(in crate::env) fn list_files(path: &Path) -> io::Result<Vec<DirEntry>> {
 }
 
 /// What `fallocate` did.
-enum Space {
+pub(in crate::env) enum Space {
     /// The blocks are the file's own, unwritten.
     Taken,
     /// The file is as long as asked, and has no blocks yet.
@@ -205,7 +205,8 @@ fn allocate_new(path: &Path, len_bytes: u64) -> io::Result<Space> {
     filled
 }
 
-fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<Space> {
+/// Takes the space of a file, without writing it.
+pub(in crate::env) fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<Space> {
     let length =
         libc::off_t::try_from(len_bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
     loop {
