@@ -89,6 +89,8 @@ limits! {
     pub const READ_FILES_MAX: usize = 64;
     /// Neighbouring extents are read together up to this many bytes.
     pub const READ_MERGE_BYTES_MAX: usize = 1 << 20;
+    /// Reads of one partition, and partitions of one fetch, that are under way at once.
+    pub const READS_AT_ONCE_MAX: usize = 4;
     /// Bytes between two extents that are read along rather than in two reads.
     pub const READ_GAP_BYTES_MAX: usize = 64 << 10;
     /// Pause before a segment is tried again on a full disk, in milliseconds.

@@ -11,7 +11,10 @@ use super::format::batch;
 use super::{Extent, ReadError, segment};
 use crate::base::ids::Position;
 use crate::env::{File, OpenMode, SharedBuffer};
-use crate::limits::{BLOCK_ALIGN, READ_FILES_MAX, READ_GAP_BYTES_MAX, READ_MERGE_BYTES_MAX};
+use crate::limits::{
+    BLOCK_ALIGN, READ_FILES_MAX, READ_GAP_BYTES_MAX, READ_MERGE_BYTES_MAX, READS_AT_ONCE_MAX,
+};
+use futures_util::stream::{self, StreamExt};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -109,8 +112,11 @@ pub(super) async fn read_many(
     extents: &[Extent],
 ) -> Vec<Result<SharedBuffer, ReadError>> {
     let mut answers = Vec::with_capacity(extents.len());
+    // Extents on the disk, by where they stand in `extents`, each group near enough for one read.
+    let mut groups = Vec::new();
     while answers.len() < extents.len() {
-        let rest = &extents[answers.len()..];
+        let at = answers.len();
+        let rest = &extents[at..];
         // First of all: what is in memory has no neighbours to be read with.
         if let Some(recent) = core.reader.borrow().recent(&rest[0]) {
             core.counters.cache_hits.inc();
@@ -118,23 +124,48 @@ pub(super) async fn read_many(
             continue;
         }
         let count = mergeable(rest, core.config.segment_bytes);
-        if count == 1 {
-            answers.push(read(core, rest[0]).await);
-            continue;
-        }
-        let last = rest[count - 1];
-        let end = last.position.0 + u64::from(last.len_bytes);
-        match read_span(core, rest[0].position.0, end).await {
-            Ok(span) => {
-                let group = rest[..count].iter();
-                answers.extend(group.map(|extent| verified(core, &span, *extent)));
-            }
-            // Each alone: one bad neighbour must not hide the others.
-            Err(_) => answers.push(read(core, rest[0]).await),
+        groups.push(at..at + count);
+        let unread = rest[..count].iter();
+        answers.extend(unread.map(|extent| Err(ReadError::Gone(extent.position))));
+    }
+    if groups.is_empty() {
+        return answers;
+    }
+    // A few reads at once keep the device busy; more would only queue there.
+    let reads = stream::iter(groups.iter().cloned());
+    let reads = reads.map(|group| read_group(core, &extents[group.clone()], group.start));
+    let mut reads = reads.buffer_unordered(READS_AT_ONCE_MAX);
+    while let Some((start, group)) = reads.next().await {
+        for (index, answer) in group.into_iter().enumerate() {
+            answers[start + index] = answer;
         }
     }
     assert_eq!(answers.len(), extents.len());
     answers
+}
+
+/// Reads neighbours in one go. Gives back `start`, and the answers in order.
+async fn read_group(
+    core: &Rc<Core>,
+    extents: &[Extent],
+    start: usize,
+) -> (usize, Vec<Result<SharedBuffer, ReadError>>) {
+    assert!(!extents.is_empty(), "a group has an extent at least");
+    let last = extents[extents.len() - 1];
+    let end = last.position.0 + u64::from(last.len_bytes);
+    let mut answers = Vec::with_capacity(extents.len());
+    match read_span(core, extents[0].position.0, end).await {
+        Ok(span) => answers.extend(extents.iter().map(|one| verified(core, &span, *one))),
+        Err(error) if extents.len() == 1 => answers.push(Err(error)),
+        // Each alone: one bad neighbour must not hide the others.
+        Err(_) => {
+            for extent in extents {
+                answers.push(read(core, *extent).await);
+            }
+        }
+    }
+    assert_eq!(answers.len(), extents.len());
+    (start, answers)
 }
 
 /// How many extents from the first one on are near enough to be read in one go.

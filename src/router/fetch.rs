@@ -8,13 +8,13 @@ use super::Router;
 use super::mesh::{Answers, LaneRequest};
 use crate::base::ids::{CoreId, Offset, TopicPartition};
 use crate::env::SharedBuffer;
-use crate::limits::FETCH_WAIT_MAX;
+use crate::limits::{FETCH_WAIT_MAX, READS_AT_ONCE_MAX};
+use crate::shard::FetchError;
 use crate::shard::parked::Parked;
 use crate::shard::read::ReadPlan;
-use crate::shard::{FetchError, Shard};
 use bytes::Bytes;
 use futures_util::future::select;
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::stream::{self, FuturesUnordered, StreamExt};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
@@ -75,6 +75,15 @@ pub struct FetchedRecords<C = Chunk> {
     pub chunks: Vec<C>,
 }
 
+/// A read of one partition that was planned and takes place now.
+struct PlannedRead {
+    /// Of its answer.
+    index: usize,
+    plan: ReadPlan,
+    room: usize,
+    one_at_least: bool,
+}
+
 /// Parts, each with its place in the request.
 type Placed = Vec<(usize, FetchPart)>;
 
@@ -104,6 +113,15 @@ impl IntoOwned for FetchedHere {
                 .map(|chunk| Bytes::copy_from_slice(chunk))
                 .collect(),
         })
+    }
+}
+
+/// Puts what was read into an answer that had only the partition's ends so far.
+fn put(answer: &mut FetchedHere, read: Result<Vec<Chunk>, FetchError>) {
+    match (read, answer.as_mut()) {
+        (Ok(chunks), Ok(found)) => found.chunks = chunks,
+        (Err(error), _) => *answer = Err(error),
+        (Ok(_), Err(_)) => unreachable!("only what could be planned is read"),
     }
 }
 
@@ -155,15 +173,8 @@ impl Router {
         for part in parts {
             let (total, first) = match self.locate(&part.key) {
                 Ok(shard) => {
-                    let plan = shard.plan(&part.key, part.offset, part.bytes_max);
-                    let extents = plan.map(|plan| plan.extents).unwrap_or_default();
-                    let first = extents
-                        .first()
-                        .map_or(0, |extent| extent.len_bytes as usize);
-                    (
-                        extents.iter().map(|extent| extent.len_bytes as usize).sum(),
-                        first,
-                    )
+                    let found = shard.foresee(&part.key, part.offset, part.bytes_max);
+                    found.unwrap_or_default()
                 }
                 Err(_) => (part.bytes_max, 0),
             };
@@ -208,12 +219,8 @@ impl Router {
                 .locate(&part.key)
                 .ok()
                 .filter(|_| self.knows(&part.key))?;
-            let plan = shard.plan(&part.key, part.offset, part.bytes_max).ok()?;
-            planned_bytes += plan
-                .extents
-                .iter()
-                .map(|e| e.len_bytes as usize)
-                .sum::<usize>();
+            let found = shard.foresee(&part.key, part.offset, part.bytes_max);
+            planned_bytes += found.ok()?.0;
             if planned_bytes >= bytes_min {
                 return None;
             }
@@ -265,49 +272,66 @@ impl Router {
         answers
     }
 
-    /// Reads what is there now in this core's partitions, in order, within the limits.
+    /// Reads what is there now in this core's partitions, within the limits: room is given out in
+    /// order, by what is planned, and several partitions are read at once.
     pub(super) async fn fetch_here(
         &self,
         parts: &[(usize, FetchPart)],
         bytes_max: usize,
     ) -> Answers<FetchedHere> {
         let mut answers = Vec::with_capacity(parts.len());
-        let mut taken_bytes = 0;
+        let mut reads = Vec::new();
+        let mut planned_bytes = 0;
         for (at, part) in parts {
-            let room = bytes_max.saturating_sub(taken_bytes).min(part.bytes_max);
-            let answer = match self.locate(&part.key) {
-                Ok(shard) if self.knows(&part.key) => {
-                    self.read_one(shard, part, room, taken_bytes == 0).await
-                }
+            let room = bytes_max.saturating_sub(planned_bytes).min(part.bytes_max);
+            let plan = match self.locate(&part.key) {
+                Ok(shard) if self.knows(&part.key) => shard.plan(&part.key, part.offset, room),
                 _ => Err(FetchError::UnknownPartition),
             };
-            taken_bytes += len_bytes(&answer);
+            let one_at_least = planned_bytes == 0;
+            let answer = plan.map(|plan| {
+                let nothing = FetchedRecords {
+                    log_start: plan.log_start,
+                    committed: plan.committed,
+                    chunks: Vec::new(),
+                };
+                if !plan.extents.is_empty() && (room > 0 || one_at_least) {
+                    planned_bytes += plan.len_bytes();
+                    let index = answers.len();
+                    reads.push(PlannedRead {
+                        index,
+                        plan,
+                        room,
+                        one_at_least,
+                    });
+                }
+                nothing
+            });
             answers.push((*at, answer));
+        }
+        // The usual tail consumer waits for one partition: no need for a set of futures.
+        if let [read] = &reads[..] {
+            let found = self.read_one(read).await;
+            put(&mut answers[read.index].1, found);
+            return answers;
+        }
+        let mut reads = stream::iter(reads.iter())
+            .map(|read| async move { (read.index, self.read_one(read).await) })
+            .buffer_unordered(READS_AT_ONCE_MAX);
+        while let Some((index, found)) = reads.next().await {
+            put(&mut answers[index].1, found);
         }
         answers
     }
 
-    async fn read_one(
-        &self,
-        shard: &Shard,
-        part: &FetchPart,
-        room: usize,
-        one_at_least: bool,
-    ) -> FetchedHere {
-        let plan: ReadPlan = shard.plan(&part.key, part.offset, room)?;
-        let found = |chunks| FetchedRecords {
-            log_start: plan.log_start,
-            committed: plan.committed,
-            chunks,
+    async fn read_one(&self, read: &PlannedRead) -> Result<Vec<Chunk>, FetchError> {
+        let Ok(shard) = self.locate(&read.plan.key) else {
+            unreachable!("what was planned here is read here");
         };
-        if plan.extents.is_empty() || (room == 0 && !one_at_least) {
-            return Ok(found(Vec::new()));
-        }
-        let read = shard.read(&plan, room, one_at_least).await?;
-        self.metrics.fetch.records.add(read.records);
-        self.metrics.fetch.served.add(read.bytes);
-        let chunks = read.chunks.into_iter();
-        Ok(found(chunks.map(Chunk::Shared).collect()))
+        let found = shard.read(&read.plan, read.room, read.one_at_least).await?;
+        self.metrics.fetch.records.add(found.records);
+        self.metrics.fetch.served.add(found.bytes);
+        Ok(found.chunks.into_iter().map(Chunk::Shared).collect())
     }
 
     /// Waits until a partition of this core has something at or past its offset.

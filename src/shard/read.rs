@@ -29,6 +29,15 @@ pub struct ReadPlan {
     pub extents: Vec<Extent>,
 }
 
+impl ReadPlan {
+    /// Bytes of all its extents: at most so many are read.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        let extents = self.extents.iter();
+        extents.map(|extent| extent.len_bytes as usize).sum()
+    }
+}
+
 /// What was read.
 #[derive(Default)]
 pub struct ReadRecords {
@@ -79,6 +88,24 @@ impl Shard {
             return plan_in(&empty, *key, offset, bytes_max);
         };
         plan_in(partition, *key, offset, bytes_max)
+    }
+
+    /// What [`Shard::plan`] would plan: bytes of all of it, and of its first extent.
+    ///
+    /// # Errors
+    /// As [`Shard::plan`].
+    pub fn foresee(
+        &self,
+        key: &TopicPartition,
+        offset: Offset,
+        bytes_max: usize,
+    ) -> Result<(usize, usize), FetchError> {
+        let state = self.state.borrow();
+        let empty = Partition::default();
+        let partition = state.partitions.get(key).unwrap_or(&empty);
+        let mut lengths = planned(partition, offset, bytes_max)?.map(|one| one.len_bytes as usize);
+        let first = lengths.next().unwrap_or(0);
+        Ok((first + lengths.sum::<usize>(), first))
     }
 
     /// Parks a fetch on a partition until its next commit. A partition that never had a record is
@@ -198,12 +225,15 @@ impl Shard {
     }
 }
 
-fn plan_in(
+/// The extents that a read of about `bytes_max` bytes from `offset` on takes; none at the end.
+///
+/// # Errors
+/// As [`Shard::plan`].
+fn planned(
     partition: &Partition,
-    key: TopicPartition,
     offset: Offset,
     bytes_max: usize,
-) -> Result<ReadPlan, FetchError> {
+) -> Result<impl Iterator<Item = Extent>, FetchError> {
     let (log_start, committed) = (partition.log_start, partition.committed);
     if offset < log_start || offset > committed {
         return Err(FetchError::OffsetOutOfRange {
@@ -211,33 +241,40 @@ fn plan_in(
             committed,
         });
     }
-    let mut plan = ReadPlan {
-        key,
-        log_start,
-        committed,
-        offset,
-        extents: Vec::new(),
+    let at_end = offset == committed;
+    let quarantine = partition.quarantine.as_ref();
+    if at_end && quarantine.is_some_and(|found| found.from <= offset) {
+        return Err(FetchError::Damaged);
+    }
+    let (first, count) = match at_end {
+        true => (0, 0),
+        false => (partition.extent_index(offset), FETCH_EXTENTS_MAX),
     };
-    if offset == committed {
-        if partition
-            .quarantine
-            .as_ref()
-            .is_some_and(|found| found.from <= offset)
-        {
-            return Err(FetchError::Damaged);
-        }
-        return Ok(plan);
-    }
+    let extents = partition.extents.range(first..).take(count);
     let mut planned_bytes = 0;
-    let first = partition.extent_index(offset);
-    for stored in partition.extents.range(first..).take(FETCH_EXTENTS_MAX) {
-        plan.extents.push(stored.extent);
-        planned_bytes += stored.extent.len_bytes as usize;
-        if planned_bytes >= bytes_max {
-            break;
-        }
-    }
-    Ok(plan)
+    Ok(extents
+        .map(|stored| stored.extent)
+        .take_while(move |extent| {
+            // The one that reaches the limit is still taken.
+            let more = planned_bytes == 0 || planned_bytes < bytes_max;
+            planned_bytes += extent.len_bytes as usize;
+            more
+        }))
+}
+
+fn plan_in(
+    partition: &Partition,
+    key: TopicPartition,
+    offset: Offset,
+    bytes_max: usize,
+) -> Result<ReadPlan, FetchError> {
+    Ok(ReadPlan {
+        key,
+        log_start: partition.log_start,
+        committed: partition.committed,
+        offset,
+        extents: planned(partition, offset, bytes_max)?.collect(),
+    })
 }
 
 /// The range of whole batches in `buffer` from the one that holds `offset` on, at most `room`
