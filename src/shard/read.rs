@@ -250,16 +250,17 @@ fn planned(
         true => (0, 0),
         false => (partition.extent_index(offset), FETCH_EXTENTS_MAX),
     };
-    let extents = partition.extents.range(first..).take(count);
     let mut planned_bytes = 0;
-    Ok(extents
-        .map(|stored| stored.extent)
-        .take_while(move |extent| {
-            // The one that reaches the limit is still taken.
-            let more = planned_bytes == 0 || planned_bytes < bytes_max;
-            planned_bytes += extent.len_bytes as usize;
-            more
-        }))
+    let is_taken = move |extent: &Extent| {
+        let len_bytes = extent.len_bytes as usize;
+        let room = bytes_max.saturating_sub(planned_bytes);
+        // The last one fits only in part: what does not fit is read in vain, so most of it must.
+        let taken = planned_bytes == 0 || room >= len_bytes.div_ceil(2);
+        planned_bytes += len_bytes;
+        taken
+    };
+    let extents = partition.extents.range(first..).take(count);
+    Ok(extents.map(|stored| stored.extent).take_while(is_taken))
 }
 
 fn plan_in(
