@@ -394,3 +394,33 @@ fn the_producer_window_survives_a_restart() {
         assert_eq!(next.base_offset, Offset(8));
     });
 }
+
+/// Goal: a shard that closes while its house task is writing a checkpoint closes well; it once ended
+/// the process as a bug. Method: begin a checkpoint in a task of its own, close at each of the
+/// first instants of it.
+#[test]
+fn a_close_waits_for_a_checkpoint_under_way() {
+    for turns in 0..40 {
+        Sim::new(turns).run(move |env| async move {
+            let (shard, _) = Shard::open(env.clone(), config()).await.expect("opens");
+            let mut builder = BatchBuilder::new();
+            builder.append(&RecordData {
+                value: Some(b"v"),
+                ..RecordData::default()
+            });
+            let batch = Bytes::from(builder.finish());
+            let appended = shard.append(key(0), batch, BATCH_BYTES_MAX);
+            let ticket = appended.expect("fresh").ticket;
+            shard.durable(ticket).await.expect("the disk is well");
+            let house = shard.clone();
+            env.spawn("house", async move {
+                house.checkpoint().await.expect("the disk is well");
+            });
+            for _ in 0..turns {
+                env.yield_now().await;
+            }
+            env.clock().sleep(Duration::from_micros(turns * 20)).await;
+            shard.close().await.expect("the disk is well");
+        });
+    }
+}

@@ -213,6 +213,7 @@ pub(super) fn write(
     async move {
         let written = write_file(&core, checkpoint).await;
         core.checkpointing.set(false);
+        core.wake_closers();
         written
     }
 }

@@ -366,12 +366,18 @@ impl Journal {
     /// If the file could not be written (the journal goes on), or the journal is poisoned.
     ///
     /// # Panics
-    /// If called inside [`StateMachine::apply`].
+    /// If called inside [`StateMachine::apply`], or while another one is being written: see
+    /// [`Journal::checkpoint_ended`].
     pub fn checkpoint(
         &self,
         state: Vec<u8>,
     ) -> impl Future<Output = Result<(), JournalError>> + 'static {
         checkpoint::write(Rc::clone(&self.core), state)
+    }
+
+    /// Waits for the checkpoint that is being written, if one is.
+    pub async fn checkpoint_ended(&self) {
+        self.core.checkpoint_ended().await;
     }
 
     /// Journal bytes written since the newest checkpoint: what a recovery would replay.

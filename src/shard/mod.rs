@@ -187,6 +187,10 @@ impl Shard {
     pub async fn keep_house(self) {
         while !self.closing.get() && self.journal.poisoned().is_none() {
             self.env.clock().sleep(CHECKPOINT_INTERVAL).await;
+            if self.closing.get() {
+                // The close makes a checkpoint of its own.
+                break;
+            }
             self.release_dead();
             // A checkpoint names every extent, so a large one is worth making less often.
             let worth_bytes = CHECKPOINT_JOURNAL_SHARE * self.checkpoint_bytes.get();
@@ -218,6 +222,8 @@ impl Shard {
         if self.last_ticket.get() > StageSequence(0)
             && self.durable(self.last_ticket.get()).await.is_ok()
         {
+            // One at a time: the house task may be in the middle of one.
+            self.journal.checkpoint_ended().await;
             self.checkpoint().await?;
         }
         self.journal.close().await

@@ -219,6 +219,19 @@ impl Core {
         }
     }
 
+    pub(in crate::journal) async fn checkpoint_ended(&self) {
+        poll_fn(|context| {
+            if !self.checkpointing.get() {
+                return Poll::Ready(());
+            }
+            self.close_waiters
+                .borrow_mut()
+                .push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Whether nothing more will be written, so that housekeeping may end.
     pub(in crate::journal) fn is_ending(&self) -> bool {
         self.writer_ended.get() || self.tickets.is_poisoned()
