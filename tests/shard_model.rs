@@ -395,9 +395,9 @@ fn the_producer_window_survives_a_restart() {
     });
 }
 
-/// Goal: a shard that closes while its house task is writing a checkpoint closes well; it once ended
-/// the process as a bug. Method: begin a checkpoint in a task of its own, close at each of the
-/// first instants of it.
+/// Goal: a shard that closes while its house task is writing a checkpoint closes well; it once
+/// ended the process as a bug. Method: begin a checkpoint in a task of its own, close at each of
+/// the first instants of it.
 #[test]
 fn a_close_waits_for_a_checkpoint_under_way() {
     for turns in 0..40 {
