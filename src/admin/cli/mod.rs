@@ -327,7 +327,7 @@ pub struct DumpArgs {
     /// Print what happens in the next S seconds, with rates
     #[arg(long, value_name = "S")]
     pub interval: Option<f64>,
-    /// Print a whole dump a line every --interval seconds [1], for `top --from`
+    /// Print a whole dump a line every --interval seconds (1 by default), for `top --from`
     #[arg(long)]
     pub follow: bool,
     /// With --follow: stop after so many
