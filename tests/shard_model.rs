@@ -424,3 +424,33 @@ fn a_close_waits_for_a_checkpoint_under_way() {
         });
     }
 }
+
+/// Goal: what a fetch waits for is what is there, although a read leaves an extent to the next one
+/// when most of it would not fit: else a fetch that asks for as much as it may take waits in vain.
+/// Method: extents of which the second fits for less than half.
+#[test]
+fn a_fetch_foresees_what_a_read_leaves_out() {
+    Sim::new(1).run(move |env| async move {
+        let (shard, _) = Shard::open(env, config()).await.expect("opens");
+        let mut lengths = Vec::new();
+        for _ in 0..3 {
+            let mut builder = BatchBuilder::new();
+            builder.append(&RecordData {
+                value: Some(&[7; 7_000]),
+                ..RecordData::default()
+            });
+            let batch = Bytes::from(builder.finish());
+            lengths.push(batch.len());
+            let appended = shard.append(key(0), batch, BATCH_BYTES_MAX);
+            let ticket = appended.expect("fresh").ticket;
+            shard.durable(ticket).await.expect("the disk is well");
+        }
+        let bytes_max = lengths[0] + lengths[1] / 3;
+        let plan = shard.plan(&key(0), Offset(0), bytes_max).expect("there");
+        assert_eq!(plan.extents.len(), 1, "a third of it would be read in vain");
+        let foreseen = shard.foresee(&key(0), Offset(0), bytes_max);
+        assert_eq!(foreseen, Ok((lengths[0] + lengths[1], lengths[0])));
+        let more = shard.plan(&key(0), Offset(0), lengths[0] + lengths[1] / 2 + 1);
+        assert_eq!(more.expect("there").extents.len(), 2);
+    });
+}

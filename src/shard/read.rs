@@ -90,7 +90,9 @@ impl Shard {
         plan_in(partition, *key, offset, bytes_max)
     }
 
-    /// What [`Shard::plan`] would plan: bytes of all of it, and of its first extent.
+    /// What is there from `offset` on: bytes of it up to the extent that reaches `bytes_max`, and of
+    /// its first extent. That is what a fetch waits for; [`Shard::plan`] may leave the last extent
+    /// to the next fetch.
     ///
     /// # Errors
     /// As [`Shard::plan`].
@@ -103,9 +105,16 @@ impl Shard {
         let state = self.state.borrow();
         let empty = Partition::default();
         let partition = state.partitions.get(key).unwrap_or(&empty);
-        let mut lengths = planned(partition, offset, bytes_max)?.map(|one| one.len_bytes as usize);
-        let first = lengths.next().unwrap_or(0);
-        Ok((first + lengths.sum::<usize>(), first))
+        let (mut total, mut first) = (0, 0);
+        for extent in extents_from(partition, offset)? {
+            let len_bytes = extent.len_bytes as usize;
+            first = if total == 0 { len_bytes } else { first };
+            total += len_bytes;
+            if total >= bytes_max {
+                break;
+            }
+        }
+        Ok((total, first))
     }
 
     /// Parks a fetch on a partition until its next commit. A partition that never had a record is
@@ -225,14 +234,13 @@ impl Shard {
     }
 }
 
-/// The extents that a read of about `bytes_max` bytes from `offset` on takes; none at the end.
+/// The extents from the one that holds `offset` on; none at the end.
 ///
 /// # Errors
 /// As [`Shard::plan`].
-fn planned(
+fn extents_from(
     partition: &Partition,
     offset: Offset,
-    bytes_max: usize,
 ) -> Result<impl Iterator<Item = Extent>, FetchError> {
     let (log_start, committed) = (partition.log_start, partition.committed);
     if offset < log_start || offset > committed {
@@ -250,6 +258,16 @@ fn planned(
         true => (0, 0),
         false => (partition.extent_index(offset), FETCH_EXTENTS_MAX),
     };
+    let extents = partition.extents.range(first..).take(count);
+    Ok(extents.map(|stored| stored.extent))
+}
+
+fn plan_in(
+    partition: &Partition,
+    key: TopicPartition,
+    offset: Offset,
+    bytes_max: usize,
+) -> Result<ReadPlan, FetchError> {
     let mut planned_bytes = 0;
     let is_taken = move |extent: &Extent| {
         let len_bytes = extent.len_bytes as usize;
@@ -259,22 +277,14 @@ fn planned(
         planned_bytes += len_bytes;
         taken
     };
-    let extents = partition.extents.range(first..).take(count);
-    Ok(extents.map(|stored| stored.extent).take_while(is_taken))
-}
-
-fn plan_in(
-    partition: &Partition,
-    key: TopicPartition,
-    offset: Offset,
-    bytes_max: usize,
-) -> Result<ReadPlan, FetchError> {
     Ok(ReadPlan {
         key,
         log_start: partition.log_start,
         committed: partition.committed,
         offset,
-        extents: planned(partition, offset, bytes_max)?.collect(),
+        extents: extents_from(partition, offset)?
+            .take_while(is_taken)
+            .collect(),
     })
 }
 
