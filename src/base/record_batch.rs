@@ -24,6 +24,7 @@
 mod batches;
 mod builder;
 mod error;
+mod fields;
 mod patch;
 mod records;
 mod writer;

@@ -1,7 +1,7 @@
 //! Makes one time line of what every worker counted.
 
 use super::plan::timeline::Timeline;
-use super::run::{About, Ended, Failure, Interval, Run, Setup};
+use super::run::{About, Ended, Interval, Run, Setup};
 use super::worker::{Cell, Tally};
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(super) fn add_intervals(
             }
         }
         for failure in tally.failures.into_values() {
-            add_failure(&mut run.failures, failure, at_ms);
+            failure.add_to(&mut run.failures, at_ms);
         }
     }
     let planned = timeline.index(over_ns.saturating_sub(1)) + 1;
@@ -59,22 +59,6 @@ pub(super) fn add_intervals(
             latencies: cell.latencies,
             broker: None,
         });
-    }
-}
-
-fn add_failure(failures: &mut Vec<Failure>, mut failure: Failure, at_ms: u64) {
-    failure.first_ms += at_ms;
-    failure.last_ms += at_ms;
-    match failures
-        .iter_mut()
-        .find(|known| known.error == failure.error)
-    {
-        Some(known) => {
-            known.count += failure.count;
-            known.first_ms = known.first_ms.min(failure.first_ms);
-            known.last_ms = known.last_ms.max(failure.last_ms);
-        }
-        None => failures.push(failure),
     }
 }
 

@@ -246,6 +246,22 @@ pub struct Failure {
     pub last_ms: u64,
 }
 
+impl Failure {
+    /// Adds these failures, which were told `later_ms` from another beginning, to `all`.
+    pub fn add_to(mut self, all: &mut Vec<Failure>, later_ms: u64) {
+        self.first_ms += later_ms;
+        self.last_ms += later_ms;
+        match all.iter_mut().find(|known| known.error == self.error) {
+            Some(known) => {
+                known.count += self.count;
+                known.first_ms = known.first_ms.min(self.first_ms);
+                known.last_ms = known.last_ms.max(self.last_ms);
+            }
+            None => all.push(self),
+        }
+    }
+}
+
 /// A moment worth a mark on the time line.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Event {

@@ -90,9 +90,9 @@ impl Shard {
         plan_in(partition, *key, offset, bytes_max)
     }
 
-    /// What is there from `offset` on: bytes of it up to the extent that reaches `bytes_max`, and of
-    /// its first extent. That is what a fetch waits for; [`Shard::plan`] may leave the last extent
-    /// to the next fetch.
+    /// What is there from `offset` on: bytes of it up to the extent that reaches `bytes_max`, and
+    /// of its first extent. That is what a fetch waits for; [`Shard::plan`] may leave the last
+    /// extent to the next fetch.
     ///
     /// # Errors
     /// As [`Shard::plan`].

@@ -1,7 +1,7 @@
 //! The flags of `load`.
 
 use super::{AcksArg, BrokerArgs, CompressionArg};
-use crate::admin::load::report::{CompareArgs, ReportArgs};
+use crate::admin::load::report::{CompareArgs, FilesArgs, ReportArgs};
 use crate::load::report::{Gate, GateError};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -187,21 +187,10 @@ pub struct LoadArgs {
     /// Fail when this is crossed, such as p99>10ms or errors>0; may be given more than once
     #[arg(long = "fail-if", value_name = "THRESHOLD", value_parser = threshold)]
     pub fail_if: Vec<String>,
-    /// Write the page
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write the figures as JSON
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the time line as CSV
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Write the percentiles as text; further latencies lie beside it
-    #[arg(long, value_name = "FILE")]
-    pub hgrm: Option<PathBuf>,
-    /// Write the log from which all of these can be made again
-    #[arg(long, value_name = "FILE")]
-    pub hlog: Option<PathBuf>,
+    /// Where the report goes.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub files: FilesArgs,
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,

@@ -18,7 +18,7 @@ use crate::env::real::preflight;
 use crate::limits;
 use crate::load::conduct::{Conductor, LoadError, World};
 use crate::load::plan::Target;
-use crate::load::report::{Checked, Kind, Outputs, Summary, table, write_all};
+use crate::load::report::{Checked, Kind, Summary, table, write_all};
 use crate::load::run::{About, Run, Setup};
 use crate::load::search::{Bound, Next, Search};
 use intent::{Intent, Rates};
@@ -182,15 +182,8 @@ fn about(args: &LoadArgs, intent: &intent::Intent, brokers: String) -> About {
 
 /// Writes and shows what the run was, and says whether it is a success.
 fn tell(args: &LoadArgs, run: &Run, out: &mut Output) -> Result<(), AdminError> {
-    let outputs = Outputs {
-        hlog: args.hlog.clone(),
-        hgrm: args.hgrm.clone(),
-        json: args.json.clone(),
-        csv: args.csv.clone(),
-        html: args.html.clone(),
-    };
     // The files first: a reader that closes our output must not cost the results.
-    write_all(run, &outputs).map_err(|error| AdminError::Failed(error.to_string()))?;
+    write_all(run, &args.files.outputs()).map_err(|error| AdminError::Failed(error.to_string()))?;
     out.bytes(table(run).as_bytes())?;
     out.flush()?;
     let summary = Summary::of(run);

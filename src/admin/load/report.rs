@@ -7,7 +7,43 @@ use crate::base::exit::ExitCode;
 use crate::load::page::compare;
 use crate::load::report::{Gate, Outputs, Together, again};
 use clap::Args;
+use serde::Serialize;
 use std::path::PathBuf;
+
+/// Files of a report, of one load or of several.
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FilesArgs {
+    /// Write the page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the time line as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the percentiles as text; further latencies lie beside it
+    #[arg(long, value_name = "FILE")]
+    pub hgrm: Option<PathBuf>,
+    /// Write the log from which all of these can be made again
+    #[arg(long, value_name = "FILE")]
+    pub hlog: Option<PathBuf>,
+}
+
+impl FilesArgs {
+    /// As the reports take them.
+    #[must_use]
+    pub fn outputs(&self) -> Outputs {
+        Outputs {
+            hlog: self.hlog.clone(),
+            hgrm: self.hgrm.clone(),
+            json: self.json.clone(),
+            csv: self.csv.clone(),
+            html: self.html.clone(),
+        }
+    }
+}
 
 /// `load report`.
 #[derive(Args, Clone, Debug)]
@@ -29,21 +65,9 @@ pub struct ReportArgs {
     /// be given more than once
     #[arg(long = "fail-if", value_name = "THRESHOLD", value_parser = Gate::parse)]
     pub fail_if: Vec<Gate>,
-    /// Write the page
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write the figures as JSON
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the time line as CSV
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Write the percentiles as text; further latencies lie beside it
-    #[arg(long, value_name = "FILE")]
-    pub hgrm: Option<PathBuf>,
-    /// Write one log of all
-    #[arg(long, value_name = "FILE")]
-    pub hlog: Option<PathBuf>,
+    /// Where the report goes.
+    #[command(flatten)]
+    pub files: FilesArgs,
 }
 
 /// `load compare`.
@@ -70,14 +94,7 @@ pub fn report(args: &ReportArgs, out: &mut Output) -> Result<(), AdminError> {
     } else {
         Together::Overlay
     };
-    let outputs = Outputs {
-        hlog: args.hlog.clone(),
-        hgrm: args.hgrm.clone(),
-        json: args.json.clone(),
-        csv: args.csv.clone(),
-        html: args.html.clone(),
-    };
-    let told = again(&args.logs, together, &args.fail_if, &outputs);
+    let told = again(&args.logs, together, &args.fail_if, &args.files.outputs());
     let told = told.map_err(|error| AdminError::Failed(error.to_string()))?;
     out.bytes(told.text.as_bytes())?;
     out.flush()?;

@@ -1,6 +1,7 @@
 //! Makes batches, for clients and tests; a broker never makes one.
 
-use super::{HEADER_BYTES, MAGIC, patch};
+use super::fields::{header, length, varint, zigzag};
+use super::{HEADER_BYTES, patch};
 
 /// A record to append.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,16 +66,19 @@ impl BatchBuilder {
         let body = &mut self.body;
         body.clear();
         body.push(0);
-        zigzag(body, record.timestamp.wrapping_sub(self.base_timestamp));
-        zigzag(body, i64::from(self.count));
+        varint(
+            body,
+            zigzag(record.timestamp.wrapping_sub(self.base_timestamp)),
+        );
+        varint(body, zigzag(i64::from(self.count)));
         nullable(body, record.key);
         nullable(body, record.value);
-        zigzag(body, length(record.headers.len()));
+        varint(body, zigzag(length(record.headers.len())));
         for (key, value) in record.headers {
             nullable(body, Some(key.as_bytes()));
             nullable(body, *value);
         }
-        zigzag(&mut self.bytes, length(self.body.len()));
+        varint(&mut self.bytes, zigzag(length(self.body.len())));
         self.bytes.extend_from_slice(&self.body);
         self.count += 1;
         self
@@ -98,34 +102,15 @@ impl BatchBuilder {
     /// There is no record.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
-        assert!(self.count > 0, "a batch has at least one record");
         let batch = &mut self.bytes;
-        batch[16] = MAGIC as u8;
-        batch[23..27].copy_from_slice(&(self.count - 1).to_be_bytes());
-        batch[27..35].copy_from_slice(&self.base_timestamp.to_be_bytes());
-        batch[35..43].copy_from_slice(&self.max_timestamp.to_be_bytes());
-        batch[57..61].copy_from_slice(&self.count.to_be_bytes());
-        patch::set_leader_epoch(batch, -1);
+        header(batch, self.count, self.base_timestamp, self.max_timestamp);
         let (id, epoch, base_sequence) = self.producer;
         patch::set_producer(batch, id, epoch, base_sequence);
         self.bytes
     }
 }
 
-fn length(length: usize) -> i64 {
-    i64::from(i32::try_from(length).expect("a record is far below two gigabytes"))
-}
-
 fn nullable(bytes: &mut Vec<u8>, value: Option<&[u8]>) {
-    zigzag(bytes, value.map_or(-1, |value| length(value.len())));
+    varint(bytes, zigzag(value.map_or(-1, |value| length(value.len()))));
     bytes.extend_from_slice(value.unwrap_or_default());
-}
-
-fn zigzag(bytes: &mut Vec<u8>, value: i64) {
-    let mut value = ((value << 1) ^ (value >> 63)) as u64;
-    while value >= 0x80 {
-        bytes.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }

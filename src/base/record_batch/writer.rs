@@ -1,7 +1,8 @@
 //! Makes uncompressed batches into one buffer that is used again, for clients that make very many:
 //! every record is written once, in place, and its value is handed out to be filled in.
 
-use super::{HEADER_BYTES, MAGIC, patch};
+use super::HEADER_BYTES;
+use super::fields::{header, length, varint, zigzag};
 
 /// Most bytes of a record beside its key and value: six varints and the attributes.
 pub const RECORD_OVERHEAD_BYTES_MAX: usize = 36;
@@ -84,25 +85,11 @@ impl BatchWriter {
     /// There is no record.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
-        assert!(self.count > 0, "a batch has at least one record");
         let batch = &mut self.bytes;
-        batch[16] = MAGIC as u8;
-        batch[23..27].copy_from_slice(&(self.count - 1).to_be_bytes());
-        batch[27..35].copy_from_slice(&self.base_timestamp.to_be_bytes());
-        batch[35..43].copy_from_slice(&self.max_timestamp.to_be_bytes());
+        header(batch, self.count, self.base_timestamp, self.max_timestamp);
         batch[43..57].copy_from_slice(&[0xff; 14]); // no producer: -1, -1, -1
-        batch[57..61].copy_from_slice(&self.count.to_be_bytes());
-        patch::set_leader_epoch(batch, -1);
         self.bytes
     }
-}
-
-fn length(length: usize) -> i64 {
-    i64::from(i32::try_from(length).expect("a record is far below two gigabytes"))
-}
-
-fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
 }
 
 fn varint_bytes(value: u64) -> usize {
@@ -110,17 +97,9 @@ fn varint_bytes(value: u64) -> usize {
     bits.div_ceil(7) as usize
 }
 
-fn varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{BatchBuilder, RecordData};
+    use super::super::{BatchBuilder, RecordData, patch};
     use super::*;
 
     /// Goal: both builders make the same bytes, also in a buffer that was used before. Method:

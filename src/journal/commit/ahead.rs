@@ -143,14 +143,10 @@ impl Ahead {
     }
 }
 
-/// Starts the task that writes zeros ahead, unless it runs.
+/// Starts the task that writes zeros ahead, as [`Ahead::place`] asked for.
 pub(super) fn write_zeros(core: &Rc<Core>) {
-    let mut ahead = core.ahead.borrow_mut();
-    if ahead.running {
-        return;
-    }
-    ahead.running = true;
-    drop(ahead);
+    let was_running = std::mem::replace(&mut core.ahead.borrow_mut().running, true);
+    assert!(!was_running, "it is asked for only while it rests");
     core.env.spawn("zeros ahead", run(Rc::clone(core)));
 }
 

@@ -202,15 +202,9 @@ impl Core {
     pub(in crate::journal) async fn close(&self) -> Result<(), JournalError> {
         self.closing.set(true);
         self.wake_writer();
-        poll_fn(|context| {
+        self.when(|| {
             let quiet = !self.housekeeping.get() && !self.ahead.borrow().is_running();
-            if self.writer_ended.get() && quiet {
-                return Poll::Ready(());
-            }
-            self.close_waiters
-                .borrow_mut()
-                .push(context.waker().clone());
-            Poll::Pending
+            self.writer_ended.get() && quiet
         })
         .await;
         match self.tickets.poisoned() {
@@ -220,8 +214,13 @@ impl Core {
     }
 
     pub(in crate::journal) async fn checkpoint_ended(&self) {
+        self.when(|| !self.checkpointing.get()).await;
+    }
+
+    /// Waits for something that is followed by [`Core::wake_closers`].
+    async fn when(&self, done: impl Fn() -> bool) {
         poll_fn(|context| {
-            if !self.checkpointing.get() {
+            if done() {
                 return Poll::Ready(());
             }
             self.close_waiters

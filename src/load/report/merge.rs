@@ -60,21 +60,8 @@ fn add(whole: &mut Run, part: Run) -> Result<(), MergeError> {
     for interval in part.intervals {
         add_interval(&mut whole.intervals, interval, moved_ms)?;
     }
-    for mut failure in part.failures {
-        failure.first_ms += moved_ms;
-        failure.last_ms += moved_ms;
-        match whole
-            .failures
-            .iter_mut()
-            .find(|known| known.error == failure.error)
-        {
-            Some(known) => {
-                known.count += failure.count;
-                known.first_ms = known.first_ms.min(failure.first_ms);
-                known.last_ms = known.last_ms.max(failure.last_ms);
-            }
-            None => whole.failures.push(failure),
-        }
+    for failure in part.failures {
+        failure.add_to(&mut whole.failures, moved_ms);
     }
     for mut event in part.events {
         event.at_ms += moved_ms;
