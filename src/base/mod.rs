@@ -2,6 +2,7 @@
 //! as people read them. Pure and synchronous.
 
 pub mod base64;
+pub mod calendar;
 pub mod exit;
 pub mod ids;
 pub mod murmur2;

@@ -3,6 +3,7 @@
 //!
 //! Rates of bytes are decimal (MB = 1,000,000 bytes); MiB is never used in a report.
 
+use super::calendar::date_of;
 use std::fmt::Write as _;
 
 /// How the micro sign may be written.
@@ -14,15 +15,20 @@ pub enum Micro {
     Ascii,
 }
 
+/// Whether a terminal shows UTF-8, by the locale's variables as the C library reads them.
+#[must_use]
+pub fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let mut names = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+    let locale = names.find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
 impl Micro {
     /// What the terminal can show, by the locale's variables as the C library reads them.
     #[must_use]
     pub fn of_locale(variable: impl Fn(&str) -> Option<String>) -> Micro {
-        let names = ["LC_ALL", "LC_CTYPE", "LANG"];
-        let set = names.into_iter().filter_map(variable);
-        let locale = set.into_iter().find(|value| !value.is_empty());
-        let locale = locale.unwrap_or_default().to_ascii_lowercase();
-        if locale.contains("utf-8") || locale.contains("utf8") {
+        if locale_is_utf8(variable) {
             Micro::Sign
         } else {
             Micro::Ascii
@@ -177,20 +183,8 @@ pub fn percent(share: f64) -> String {
 pub fn date_time(unix_us: u64) -> String {
     let seconds = unix_us / 1_000_000;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, in eras of 400 years, so that the leap day comes last.
-    let day = days + 719_468;
-    let era = day / 146_097;
-    let of_era = day % 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day_of_month = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let days = i64::try_from(days).expect("a 64-bit count of microseconds has fewer days");
+    let (year, month, day_of_month) = date_of(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day_of_month:02} {hour:02}:{minute:02}:{second:02} UTC")
 }

@@ -1,5 +1,7 @@
 //! Times as people write them: milliseconds, dates, ages. UTC throughout.
 
+use crate::base::calendar::date_of;
+
 const DAY_MS: i64 = 86_400_000;
 
 /// Reads a time: milliseconds since 1970; `2026-11-30`, `2026-11-30T19:30[:00[.123]][Z|+02:00]`; or
@@ -112,21 +114,8 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 /// Writes a time as `2026-11-30T19:30:00.000Z`.
 #[must_use]
 pub fn iso(unix_ms: i64) -> String {
-    let days = unix_ms.div_euclid(DAY_MS) + 719_468;
+    let (year, month, day) = date_of(unix_ms.div_euclid(DAY_MS));
     let ms = unix_ms.rem_euclid(DAY_MS);
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hours, minutes) = (ms / 3_600_000, ms / 60_000 % 60);
     let (seconds, ms) = (ms / 1000 % 60, ms % 1000);
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{ms:03}Z")

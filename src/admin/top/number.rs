@@ -1,6 +1,8 @@
 //! Numbers for people: three significant digits, in as few columns as that takes, so that they
 //! never push their neighbours. Units are decimal (k = 1,000).
 
+use crate::base::units::locale_is_utf8;
+
 /// Which characters the terminal can show.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Glyphs {
@@ -15,11 +17,8 @@ impl Glyphs {
     /// What the locale of the environment can show.
     #[must_use]
     pub fn of_locale(variable: impl Fn(&str) -> Option<String>) -> Glyphs {
-        let mut names = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
-        let locale = names.find_map(|name| variable(name).filter(|value| !value.is_empty()));
-        let locale = locale.unwrap_or_default().to_lowercase();
         Glyphs {
-            unicode: locale.contains("utf-8") || locale.contains("utf8"),
+            unicode: locale_is_utf8(variable),
         }
     }
 

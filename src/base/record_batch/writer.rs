@@ -78,8 +78,8 @@ impl BatchWriter {
         self.bytes.len()
     }
 
-    /// The batch with its header written but not sealed: [`patch::set_producer`] or
-    /// [`patch::seal`] does that.
+    /// The batch with its header written but not sealed: [`super::set_producer`] or
+    /// [`super::seal`] does that.
     ///
     /// # Panics
     /// There is no record.

@@ -2,9 +2,10 @@
 //!
 //! A small block costs one device flush where its place has been written before, and two where the
 //! place is only taken; for a large one the bytes are what costs, and zeros under it would be as
-//! many again. Measured on ext4 with four `O_DSYNC` writes in flight, unwritten against written:
-//! 4 KiB 44 and 89 MB/s, 64 KiB 472 and 870, 256 KiB 1,336 and 2,236, 1 MiB 1,817 and 2,356. With
-//! zeros first, 256 KiB come to about 1,130 and 1 MiB to 1,170. So:
+//! many again. Measured once on ext4 with a bare loop of four `O_DSYNC` writes in flight, unwritten
+//! against written: 4 KiB 44 and 89 MB/s, 64 KiB 472 and 870, 256 KiB 1,336 and 2,236, 1 MiB 1,817
+//! and 2,356 (`penstock probe` repeats the last pair). With zeros first, 256 KiB would come to
+//! about 1,130 and 1 MiB to 1,170. So:
 //!
 //! * a new segment is zero-written as a whole while most bytes come in small blocks, and only
 //!   allocated while most come in large ones ([`Ahead::prepares_zeros`]);
